@@ -1,0 +1,196 @@
+"""Show on the sample files what virtualzarr-refs does, and check it: ``make demo``.
+
+Each file is scanned, its references are written to a temporary folder, opened again through xarray and zarr, and
+compared with what the format's own library reads. Exits with 1 if anything differs.
+"""
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import h5py
+import numpy as np
+import xarray as xr
+import zarr
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import virtualzarr_refs as vzr
+
+HERE = Path(__file__).parent
+SAMPLES = ("january.nc", "february.nc", "march.nc", "groups.h5")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One sample file: sizes in bytes, times in seconds, and what is compared and differs."""
+
+    name: str
+    file_size: int
+    refs_size: int
+    scan_time: float
+    refs_read_time: float
+    direct_read_time: float
+    compared: int
+    differences: tuple[str, ...]
+
+
+def timed[T](action: Callable[[], T]) -> tuple[T, float]:
+    """What `action` returns, and the seconds it took."""
+    start = perf_counter()
+    result = action()
+    return result, perf_counter() - start
+
+
+def scan_and_write(path: Path, refs: Path) -> vzr.VirtualGroup:
+    """Scan a file and write its reference set; what cannot be shown as Zarr is told below, not warned about."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", vzr.SkippedNodeWarning)
+        group = vzr.scan(path)
+    vzr.write_json(group, refs)
+    return group
+
+
+def load(path: Path, engine: str) -> xr.Dataset:
+    """Open a dataset and read all of its values."""
+    with xr.open_dataset(path, engine=engine) as dataset:
+        return dataset.load()
+
+
+def show_netcdf(path: Path, refs: Path, console: Console) -> Outcome:
+    """Scan a NetCDF4 file and compare both the file and its reference set with what h5netcdf reads."""
+    _, scan_time = timed(lambda: scan_and_write(path, refs))
+    virtual, refs_read_time = timed(lambda: load(refs, "virtualzarr_refs"))
+    direct, direct_read_time = timed(lambda: load(path, "h5netcdf"))
+    console.print(repr(virtual), markup=False)
+    candidates = {"reference set": virtual, "file": load(path, "virtualzarr_refs")}
+    differences = [f"{what}: {text}" for what, dataset in candidates.items() for text in differing(dataset, direct)]
+    return Outcome(
+        path.name,
+        path.stat().st_size,
+        refs.stat().st_size,
+        scan_time,
+        refs_read_time,
+        direct_read_time,
+        len(direct.variables),
+        tuple(differences),
+    )
+
+
+def differing(virtual: xr.Dataset, direct: xr.Dataset) -> Iterator[str]:
+    """What of a dataset is not exactly as in the one that was read directly."""
+    if not virtual.identical(direct):
+        yield "the datasets are not identical"
+    for name, variable in direct.variables.items():
+        if name not in virtual.variables:
+            yield f"{name} is missing"
+        elif virtual.variables[name].dtype != variable.dtype:
+            yield f"{name} is {virtual.variables[name].dtype} instead of {variable.dtype}"
+
+
+def show_groups(path: Path, refs: Path, console: Console) -> Outcome:
+    """Scan an HDF5 file with nested groups and compare every dataset with what h5py reads."""
+    _, scan_time = timed(lambda: scan_and_write(path, refs))
+    group = vzr.open_refs(refs)
+    virtual, refs_read_time = timed(lambda: dict(virtual_leaves(zarr.open_group(group.to_store(), mode="r"))))
+    direct, direct_read_time = timed(lambda: read_directly(path))
+    skipped = {record.path.strip("/"): record.reason for record in group.skipped}
+    with xr.open_datatree(refs, engine="virtualzarr_refs") as tree:
+        console.print(repr(tree), markup=False)
+    for name, reason in skipped.items():
+        console.print(f"left out: {name}: {reason}", markup=False)
+    differences = [f"{name} differs" for name in direct if name not in skipped and not same(virtual, direct, name)]
+    differences += [f"{name} is not in the file" for name in virtual.keys() - direct.keys()]
+    return Outcome(
+        path.name,
+        path.stat().st_size,
+        refs.stat().st_size,
+        scan_time,
+        refs_read_time,
+        direct_read_time,
+        len(direct.keys() - skipped.keys()),
+        tuple(differences),
+    )
+
+
+def virtual_leaves(group: zarr.Group) -> Iterator[tuple[str, np.ndarray]]:
+    """Path and values of every array beneath a group."""
+    for path, node in group.members(max_depth=None):
+        if isinstance(node, zarr.Array):
+            yield path, np.asarray(node[...])
+
+
+def read_directly(path: Path) -> dict[str, Any]:
+    """Path and values of every dataset of an HDF5 file, soft links followed."""
+    with h5py.File(path) as file:
+        return dict(direct_leaves(file))
+
+
+def direct_leaves(group: h5py.Group, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and values of every dataset beneath a group; strings as `str`, a null dataspace as `h5py.Empty`."""
+    for name, node in group.items():
+        if isinstance(node, h5py.Group):
+            yield from direct_leaves(node, f"{prefix}{name}/")
+        elif h5py.check_string_dtype(node.dtype) and node.dtype == object:
+            yield f"{prefix}{name}", node.asstr()[...]
+        else:
+            yield f"{prefix}{name}", node[()]
+
+
+def same(virtual: dict[str, np.ndarray], direct: dict[str, Any], name: str) -> bool:
+    """Whether both hold equal values of equal types, byte order aside, under a name."""
+    if name not in virtual:
+        return False
+    ours, theirs = virtual[name], np.asarray(direct[name])
+    if theirs.dtype == object:
+        return ours.shape == theirs.shape and ours.tolist() == theirs.tolist()
+    return ours.dtype.newbyteorder("=") == theirs.dtype.newbyteorder("=") and np.array_equal(ours, theirs)
+
+
+def summary(outcomes: list[Outcome]) -> Table:
+    """The table that ends the demo; narrow enough for a terminal of 80 columns."""
+    table = Table(title="Read through references and read directly", box=box.SIMPLE)
+    table.caption = "scan: until the references are written; compared: variables or datasets"
+    table.add_column("file", no_wrap=True)
+    for heading in ("size\nKiB", "refs\nKiB", "scan\nms", "via refs\nms", "direct\nms", "compared\n"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("identical", no_wrap=True)
+    for outcome in outcomes:
+        sizes = (outcome.file_size, outcome.refs_size)
+        times = (outcome.scan_time, outcome.refs_read_time, outcome.direct_read_time)
+        table.add_row(
+            outcome.name,
+            *(f"{size / 1024:.1f}" for size in sizes),
+            *(f"{time * 1000:.1f}" for time in times),
+            str(outcome.compared),
+            "[red]NO" if outcome.differences else "[green]yes",
+        )
+    return table
+
+
+def main() -> int:
+    """Run the demo; 1 if a comparison failed."""
+    console = Console(highlight=False, soft_wrap=True)
+    outcomes: list[Outcome] = []
+    for engine in ("virtualzarr_refs", "h5netcdf"):
+        load(HERE / SAMPLES[0], engine)  # imports are not to count in the times
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (HERE / name for name in SAMPLES):
+            console.rule(path.name)
+            show = show_netcdf if path.suffix == ".nc" else show_groups
+            outcomes.append(show(path, Path(folder) / f"{path.stem}.json", console))
+    console.print(summary(outcomes))
+    for outcome in outcomes:
+        for difference in outcome.differences:
+            console.print(f"{outcome.name}: {difference}", style="red", markup=False)
+    return 1 if any(outcome.differences for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
