@@ -1,0 +1,122 @@
+"""Every error and warning that virtualzarr-refs raises on purpose.
+
+::
+
+    VirtualZarrError
+    ├── FormatError              (ValueError)           the bytes break the rules of their format
+    ├── UnsupportedError         (NotImplementedError)  a sound feature that cannot be carried
+    ├── ReferenceSetError        (ValueError)           a reference set that cannot be understood
+    ├── NotRepresentableError    (ValueError)           the target format cannot say what the group holds
+    ├── DecodeError              (ValueError)           a chunk does not decode to what its array says
+    ├── NodeNotFoundError        (KeyError)             no array or group at that path
+    └── SourceError              (OSError)              a source's bytes cannot be had
+        ├── SourceMissingError   (FileNotFoundError)
+        ├── SourceTruncatedError                        a byte range reaches past the end of the source
+        └── SourceChangedError                          the source is not the one that was scanned
+
+    SkippedNodeWarning           (UserWarning)          a scan left a node out
+
+Each error is also the builtin that a caller would catch. The fields ``url``, ``node``, ``feature`` and
+``offset`` say where; they are filled in once, at the boundary that knows them (see `VirtualZarrError.at`).
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+
+class VirtualZarrError(Exception):
+    """Root of the project's errors.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and what to do about it, a sentence without the place.
+    url : str, optional
+        The source or the reference set concerned.
+    node : str, optional
+        Path of the array or group in the hierarchy.
+    feature : str, optional
+        The feature of the format that is concerned, such as ``"filter 32004 (lz4)"``.
+    offset : int, optional
+        Where in the source, in bytes from its start.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        url: str | None = None,
+        node: str | None = None,
+        feature: str | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.url = url
+        self.node = node
+        self.feature = feature
+        self.offset = offset
+
+    def at(self, *, url: str | None = None, node: str | None = None) -> Self:
+        """Fill in the place where it is not known yet, and return the error itself."""
+        self.url = self.url if self.url is not None else url
+        self.node = self.node if self.node is not None else node
+        return self
+
+    def __str__(self) -> str:
+        fields = {"file": self.url, "node": self.node, "feature": self.feature, "offset": self.offset}
+        place = ", ".join(f"{name} {value}" for name, value in fields.items() if value is not None)
+        return f"{self.message} [{place}]" if place else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions cross process borders in `scan_many`; the default would lose the keyword fields.
+        return type(self), (self.message,), self.__dict__
+
+
+class FormatError(VirtualZarrError, ValueError):
+    """The file is corrupt, cut short, or not of the format it claims to be."""
+
+
+class UnsupportedError(VirtualZarrError, NotImplementedError):
+    """The file is sound, but uses a feature that cannot be shown as Zarr."""
+
+
+class ReferenceSetError(VirtualZarrError, ValueError):
+    """A reference set is malformed."""
+
+
+class NotRepresentableError(VirtualZarrError, ValueError):
+    """The format asked for cannot carry the group; the message lists the arrays and the way out."""
+
+
+class DecodeError(VirtualZarrError, ValueError):
+    """The bytes of a chunk do not decode to the shape and data type of its array."""
+
+
+class NodeNotFoundError(VirtualZarrError, KeyError):
+    """No array or group lies at the path that was asked for."""
+
+    __str__ = VirtualZarrError.__str__
+
+
+class SourceError(VirtualZarrError, OSError):
+    """The bytes of a source cannot be read."""
+
+    __str__ = VirtualZarrError.__str__
+
+
+class SourceMissingError(SourceError, FileNotFoundError):
+    """The source does not exist, or may not be seen."""
+
+
+class SourceTruncatedError(SourceError):
+    """A byte range reaches past the end of its source."""
+
+
+class SourceChangedError(SourceError):
+    """The source has another size, etag or modification time than when it was scanned."""
+
+
+class SkippedNodeWarning(UserWarning):
+    """A scan left out a node; `VirtualGroup.skipped` names it and says why."""

@@ -1,0 +1,130 @@
+"""What the sources that are read by requests have in common: coalescing, checking, explaining failures."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from threading import RLock
+
+from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, Batch, ByteRange, coalesce
+from virtualzarr_refs.errors import SourceError, SourceMissingError
+from virtualzarr_refs.sources.checks import require_same, require_within
+from virtualzarr_refs.sources.identity import SourceIdentity
+from virtualzarr_refs.sources.redaction import redact
+from virtualzarr_refs.sources.translation import is_range_error, translate
+
+
+class RemoteSource(ABC):
+    """A file that is read by requests.
+
+    Parameters
+    ----------
+    url : str
+        Any url that the backend knows.
+    storage_options : mapping, optional
+        Handed to the backend as they are; never shown.
+    max_gap, max_size : int
+        Limits on the joining of ranges into one request, in bytes; see `coalesce`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        storage_options: Mapping[str, object] | None = None,
+        *,
+        max_gap: int = MAX_GAP,
+        max_size: int = MAX_SIZE,
+    ) -> None:
+        self.url = url
+        self._options = dict(storage_options or {})
+        self._max_gap = max_gap
+        self._max_size = max_size
+        self._lock = RLock()  # reentrant: asking for the identity opens
+        self._identity: SourceIdentity | None = None
+
+    @abstractmethod
+    def _fetch(self, spans: Sequence[ByteRange]) -> Sequence[memoryview]:
+        """Make one request for each span, all at once; a span is never empty. May raise `_failures`."""
+
+    @abstractmethod
+    def _look(self) -> SourceIdentity:
+        """Ask for the identity. May raise `_failures` and SourceError."""
+
+    @abstractmethod
+    def _failures(self) -> tuple[type[BaseException], ...]:
+        """The exceptions by which the backend says that it cannot read."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections. Buffers handed out stay valid; a later `read` opens again."""
+
+    def identity(self) -> SourceIdentity:
+        """The identity as the server gave it at the first call. See `Source.identity`."""
+        with self._lock:
+            if self._identity is None:
+                self._identity = self._current_identity()
+            return self._identity
+
+    def read(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        """Fetch the ranges in coalesced requests, concurrently. See `Source.read`."""
+        filled = [i for i, wanted in enumerate(ranges) if wanted.length]
+        batches = coalesce([ranges[i] for i in filled], self._max_gap, self._max_size)
+        buffers = self._fetch_batches(batches, ranges) if batches else []
+        if len(filled) < len(ranges):  # nothing was fetched for the empty ones, so nothing has checked them
+            require_within(self.url, ranges, self.identity().size)
+        views = [memoryview(b"")] * len(ranges)
+        for batch, buffer in zip(batches, buffers, strict=True):
+            for member in batch.members:
+                wanted = ranges[filled[member]]
+                start = wanted.offset - batch.span.offset
+                views[filled[member]] = buffer[start : start + wanted.length]
+        return views
+
+    def _fetch_batches(self, batches: Sequence[Batch], ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        spans = [batch.span for batch in batches]
+        try:
+            buffers = self._fetch(spans)
+        except self._failures() as error:
+            if is_range_error(error):
+                self._look_again(ranges)
+            raise translate(error, self.url) from None  # see `translate`
+        for span, buffer in zip(spans, buffers, strict=True):
+            if len(buffer) != span.length:
+                self._look_again(ranges)
+                raise SourceError(_wrong_length(span, buffer), url=redact(self.url), offset=span.offset)
+        return buffers
+
+    def _look_again(self, ranges: Sequence[ByteRange]) -> None:
+        """After a failed read: raise if the source is gone, is another one, or is shorter than the ranges need."""
+        now: SourceIdentity | None = None
+        try:
+            now = self._current_identity()
+        except SourceMissingError:
+            raise
+        except SourceError:
+            return  # the failure of the read says more
+        if self._identity is not None:
+            require_same(self.url, self._identity, now)
+        require_within(self.url, ranges, now.size)
+
+    def _current_identity(self) -> SourceIdentity:
+        try:
+            return self._look()
+        except SourceError:
+            raise
+        except self._failures() as error:
+            raise translate(error, self.url) from None  # see `translate`
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), max_gap=self._max_gap, max_size=self._max_size), (self.url, self._options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({redact(self.url)!r})"
+
+
+def _wrong_length(span: ByteRange, buffer: memoryview) -> str:
+    answer = f"the server sent {len(buffer)} bytes where {span.length} were asked for"
+    if len(buffer) > span.length:
+        return f"{answer}: it does not serve byte ranges; use simplecache::URL, which downloads the whole file first"
+    return f"{answer}, though the file is long enough; try again"
