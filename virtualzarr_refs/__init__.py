@@ -1,0 +1,94 @@
+"""Zarr references to the chunks that HDF5 and NetCDF archives already hold.
+
+Names are imported when they are first used, so that importing the package costs little more than NumPy.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from virtualzarr_refs.byte_range import ByteRange
+    from virtualzarr_refs.checking import check
+    from virtualzarr_refs.errors import (
+        DecodeError,
+        FormatError,
+        NodeNotFoundError,
+        NotRepresentableError,
+        ReferenceSetError,
+        SkippedNodeWarning,
+        SourceChangedError,
+        SourceError,
+        SourceMissingError,
+        SourceTruncatedError,
+        UnsupportedError,
+        VirtualZarrError,
+    )
+    from virtualzarr_refs.filesystem import VirtualFileSystem
+    from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
+    from virtualzarr_refs.manifest import InlineChunk, Manifest, VirtualChunk
+    from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped
+    from virtualzarr_refs.references import open_refs, write_json
+    from virtualzarr_refs.scanning import Scanner, ScanOptions, scan, scan_many
+    from virtualzarr_refs.store import VirtualStore
+
+_HOMES = {
+    "byte_range": ("ByteRange",),
+    "checking": ("check",),
+    "errors": (
+        "DecodeError",
+        "FormatError",
+        "NodeNotFoundError",
+        "NotRepresentableError",
+        "ReferenceSetError",
+        "SkippedNodeWarning",
+        "SourceChangedError",
+        "SourceError",
+        "SourceMissingError",
+        "SourceTruncatedError",
+        "UnsupportedError",
+        "VirtualZarrError",
+    ),
+    "filesystem": ("VirtualFileSystem",),
+    "hierarchy": ("VirtualArray", "VirtualGroup"),
+    "manifest": ("InlineChunk", "Manifest", "VirtualChunk"),
+    "metadata": ("ArrayMetadata", "GroupMetadata", "Skipped"),
+    "references": ("open_refs", "write_json"),
+    "scanning": ("ScanOptions", "Scanner", "scan", "scan_many"),
+    "store": ("VirtualStore",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [  # noqa: PLE0604  the names are spelled out above, once
+    "__version__",
+    *sorted(_HOME_OF),
+]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  any public object
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _enable_rectilinear_chunks() -> None:
+    """Let zarr read rectilinear chunk grids; a setting of the user's own in the environment stands.
+
+    zarr reads its settings from the environment when it is imported, which costs more than all of this
+    package; so where it is not imported yet, the environment is where to say it.
+    """
+    if "zarr" in sys.modules:
+        sys.modules["zarr"].config.set({"array.rectilinear_chunks": True})
+    else:
+        os.environ.setdefault("ZARR_ARRAY__RECTILINEAR_CHUNKS", "True")
+
+
+_enable_rectilinear_chunks()

@@ -1,0 +1,193 @@
+"""A Zarr hierarchy whose chunks lie in other files."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.errors import NodeNotFoundError
+from virtualzarr_refs.manifest import InlineChunk, Manifest
+from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata
+from virtualzarr_refs.value import Part, StoredValue
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from virtualzarr_refs.store import VirtualStore
+
+METADATA_KEY = "zarr.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VirtualArray:
+    """An array: its metadata and where its chunks lie.
+
+    Parameters
+    ----------
+    metadata : ArrayMetadata
+        The ``zarr.json``.
+    manifest : Manifest
+        Over the chunk grid of the metadata.
+
+    Raises
+    ------
+    ValueError
+        If the manifest does not cover the chunk grid.
+    """
+
+    metadata: ArrayMetadata
+    manifest: Manifest
+
+    def __post_init__(self) -> None:
+        if self.manifest.grid_shape != self.metadata.chunk_grid.grid_shape:
+            raise ValueError(
+                f"a manifest of {self.manifest.grid_shape} chunks does not cover a grid of "
+                f"{self.metadata.chunk_grid.grid_shape}"
+            )
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the array, in elements."""
+        return self.metadata.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy type of the values; ``object`` for strings of variable length."""
+        return self.metadata.dtype
+
+    def resolve(self, key: str) -> StoredValue | None:
+        """What a key relative to the array stands for: its metadata, a chunk, or nothing (None)."""
+        if key == METADATA_KEY:
+            return StoredValue((encode_metadata(self.metadata),))
+        index = self.metadata.chunk_key_encoding.decode(key, len(self.shape))
+        grid_shape = self.manifest.grid_shape
+        if index is None or any(i >= n for i, n in zip(index, grid_shape, strict=True)):
+            return None
+        chunk = self.manifest.chunk(index)
+        if chunk is None:
+            return None
+        part: Part = chunk.data if isinstance(chunk, InlineChunk) else chunk
+        variant = self.manifest.variant_of(index)
+        # DESIGN of the mixed codec: a little-endian number of the variant stands before the source's bytes.
+        return StoredValue((part,) if variant is None else (struct.pack("<H", variant), part))
+
+    def chunk_keys(self) -> Iterator[str]:
+        """Keys, relative to the array, of the chunks that are there."""
+        return map(self.metadata.chunk_key_encoding.encode, self.manifest.indexes())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VirtualGroup:
+    """A group: metadata, arrays and groups.
+
+    Parameters
+    ----------
+    metadata : GroupMetadata
+        The ``zarr.json``.
+    arrays : mapping of str to VirtualArray
+        By name.
+    groups : mapping of str to VirtualGroup
+        By name.
+
+    Raises
+    ------
+    ValueError
+        If a name is used twice or cannot be a part of a store key.
+    """
+
+    metadata: GroupMetadata = field(default_factory=GroupMetadata)
+    arrays: Mapping[str, VirtualArray] = field(default_factory=dict[str, VirtualArray])
+    groups: Mapping[str, VirtualGroup] = field(default_factory=dict[str, "VirtualGroup"])
+
+    def __post_init__(self) -> None:
+        for name in (*self.arrays, *self.groups):
+            if not is_node_name(name):
+                raise ValueError(f"{name!r} cannot be the name of a Zarr node")
+        if twice := self.arrays.keys() & self.groups.keys():
+            raise ValueError(f"an array and a group share the name {sorted(twice)[0]!r}")
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The attributes, with the NumPy types that the source gave them."""
+        return self.metadata.typed_attributes()
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What the scan left out anywhere beneath; only the root knows."""
+        return self.metadata.skipped
+
+    def __getitem__(self, path: str) -> VirtualArray | VirtualGroup:
+        node: VirtualArray | VirtualGroup = self
+        for name in filter(None, path.split("/")):
+            child = None if isinstance(node, VirtualArray) else node.arrays.get(name) or node.groups.get(name)
+            if child is None:
+                raise NodeNotFoundError("there is no such array or group", node=path)
+            node = child
+        return node
+
+    def walk(self, prefix: str = "") -> Iterator[tuple[str, VirtualArray | VirtualGroup]]:
+        """Every node beneath, with its path, each group before what it holds; the group itself first."""
+        yield prefix, self
+        for name, array in self.arrays.items():
+            yield _joined(prefix, name), array
+        for name, group in self.groups.items():
+            yield from group.walk(_joined(prefix, name))
+
+    def walk_arrays(self) -> Iterator[tuple[str, VirtualArray]]:
+        """Every array beneath, with its path."""
+        return ((path, node) for path, node in self.walk() if isinstance(node, VirtualArray))
+
+    def map_arrays(self, change: Callable[[str, VirtualArray], VirtualArray], prefix: str = "") -> Self:
+        """The same hierarchy with every array put through `change`, which gets its path and the array."""
+        arrays = {name: change(_joined(prefix, name), array) for name, array in self.arrays.items()}
+        groups = {name: group.map_arrays(change, _joined(prefix, name)) for name, group in self.groups.items()}
+        return replace(self, arrays=arrays, groups=groups)
+
+    def resolve(self, key: str) -> StoredValue | None:
+        """What a store key stands for, or None if there is nothing under it.
+
+        The single place where a key becomes bytes; stores, filesystems and servers only pass them on.
+        """
+        if key == METADATA_KEY:
+            return StoredValue((encode_metadata(self.metadata),))
+        name, _, rest = key.partition("/")
+        child = self.arrays.get(name) or self.groups.get(name)
+        return child.resolve(rest) if child is not None and rest else None
+
+    def keys(self) -> Iterator[str]:
+        """Every store key that stands for something, depth first."""
+        for path, node in self.walk():
+            yield _joined(path, METADATA_KEY)
+            if isinstance(node, VirtualArray):
+                yield from (_joined(path, key) for key in node.chunk_keys())
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The sources that references point into, each once, in order of first use."""
+        return tuple(dict.fromkeys(url for _, array in self.walk_arrays() for url in array.manifest.urls))
+
+    def to_store(self, **options: Any) -> VirtualStore:  # noqa: ANN401  passed on
+        """A read-only Zarr store over the hierarchy; `options` go to `virtualzarr_refs.store.VirtualStore`."""
+        from virtualzarr_refs.store import VirtualStore  # noqa: PLC0415  zarr is slow to import
+
+        return VirtualStore(self, **options)
+
+    def to_xarray(self, **options: Any) -> xr.Dataset:  # noqa: ANN401  passed on
+        """The group's arrays as an xarray dataset; `options` go to `xarray.open_dataset`."""
+        import xarray as xr  # noqa: PLC0415  slow to import
+
+        return xr.open_dataset(cast("Any", self), engine="virtualzarr_refs", **options)
+
+
+def is_node_name(name: str) -> bool:
+    """Whether `name` may be part of a store key (Zarr v3 core, "Node names")."""
+    return bool(name) and "/" not in name and name.strip(".") != "" and name != METADATA_KEY
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}/{name}" if prefix else name

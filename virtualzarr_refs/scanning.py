@@ -1,0 +1,265 @@
+"""Scanning: from the url of a file to a `VirtualGroup`.
+
+A scanner reads the chunk layout of one format. Scanners are found through the entry-point group
+``virtualzarr_refs.scanners``, so that a third party can add a format without a change here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib.metadata import entry_points
+from typing import Any, Protocol, runtime_checkable
+
+from virtualzarr_refs.byte_range import ByteRange
+from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, VirtualZarrError
+from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.metadata import Skipped
+from virtualzarr_refs.sources import Source, open_source
+
+ENTRY_POINT_GROUP = "virtualzarr_refs.scanners"
+
+HEAD_LENGTH = 64 * 1024
+"""Bytes from the start of a file that scanners recognise it by."""
+
+MATERIALISE_LIMIT = 256 * 1024 * 1024
+"""Bytes of values that one array may have, for it to be read at scan time where it is no byte range."""
+
+TARGET_CHUNK_SIZE = 8 * 1024 * 1024
+"""Bytes that a chunk is aimed at where a file stores an array in one piece."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanOptions:
+    """How to scan.
+
+    Parameters
+    ----------
+    strict : bool
+        Raise for the first node that cannot be shown, instead of leaving it out with a warning.
+    materialise_limit : int
+        Bytes of values an array may have to be read at scan time where it is no byte range.
+    target_chunk_size : int
+        Bytes that a chunk is aimed at where a file stores an array in one piece.
+    """
+
+    strict: bool = False
+    materialise_limit: int = MATERIALISE_LIMIT
+    target_chunk_size: int = TARGET_CHUNK_SIZE
+
+
+@runtime_checkable
+class Scanner(Protocol):
+    """Reads the chunk layout of one file format."""
+
+    @property
+    def name(self) -> str:
+        """Short name of the format."""
+        ...
+
+    def recognises(self, head: bytes, url: str) -> bool:
+        """Whether a file that starts with `head` (up to 64 KiB) is of this format."""
+        ...
+
+    def scan(self, source: Source, options: ScanOptions) -> VirtualGroup:
+        """Read the layout of a whole file.
+
+        Raises
+        ------
+        VirtualZarrError
+            If the file cannot be read at all, or, where `options.strict`, if any node cannot.
+        """
+        ...
+
+
+@cache
+def scanners() -> Mapping[str, Scanner]:
+    """The scanners that are installed, by name."""
+    found = (point.load()() for point in entry_points(group=ENTRY_POINT_GROUP))
+    return {scanner.name: scanner for scanner in found}
+
+
+def scan(
+    url: str | os.PathLike[str],
+    *,
+    scanner: Scanner | str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    backend: str = "auto",
+    strict: bool = False,
+    materialise_limit: int = MATERIALISE_LIMIT,
+    target_chunk_size: int = TARGET_CHUNK_SIZE,
+) -> VirtualGroup:
+    """Read the chunk layout of one file.
+
+    Parameters
+    ----------
+    url : str or path
+        A local path or any fsspec url.
+    scanner : Scanner or str, optional
+        The scanner, or its name; by default the one that recognises the file's first bytes.
+    storage_options : mapping, optional
+        Passed to the filesystem; never written to a reference set.
+    backend : {"auto", "local", "fsspec", "obstore"}
+        What reads the bytes.
+    strict : bool
+        Raise for the first node that cannot be shown, instead of leaving it out with a warning.
+    materialise_limit : int
+        Bytes of values an array may have to be read at scan time where it is no byte range; a larger
+        one is left out.
+    target_chunk_size : int
+        Bytes that a chunk is aimed at where the file stores an array in one piece.
+
+    Returns
+    -------
+    VirtualGroup
+        Its ``skipped`` names what was left out.
+
+    Raises
+    ------
+    FormatError
+        If the file is corrupt or of no known format.
+    SourceError
+        If the file cannot be read.
+
+    Warns
+    -----
+    SkippedNodeWarning
+        If nodes were left out.
+    """
+    options = ScanOptions(strict, materialise_limit, target_chunk_size)
+    with _opened(absolute_url(url), storage_options, backend) as source, _places_errors(source.url):
+        chosen = _choose_scanner(source) if scanner is None else _named_scanner(scanner)
+        group = chosen.scan(source, options)
+    _warn_of_skipped(source.url, group)
+    return group
+
+
+def scan_many(
+    urls: Iterable[str | os.PathLike[str]],
+    *,
+    executor: Executor | None = None,
+    progress: bool | None = None,
+    **options: Any,  # noqa: ANN401  the options of `scan`
+) -> list[VirtualGroup]:
+    """Scan several files.
+
+    Parameters
+    ----------
+    urls : iterable of str or path
+        The files.
+    executor : concurrent.futures.Executor, optional
+        Runs the scans; HDF5 gains from processes, not from threads. By default one after another.
+    progress : bool, optional
+        Show a bar; by default only on a terminal.
+    **options
+        Passed to `scan`.
+
+    Returns
+    -------
+    list of VirtualGroup
+        In the order of `urls`.
+    """
+    work = list(urls)
+    one = partial(scan, **options)
+    results = map(one, work) if executor is None else executor.map(one, work)
+    shown = sys.stderr.isatty() if progress is None else progress
+    return list(_with_progress(results, len(work)) if shown else results)
+
+
+def absolute_url(url: str | os.PathLike[str]) -> str:
+    """The url with a relative local path made absolute."""
+    text = os.fspath(url)
+    return text if "://" in text or "::" in text else os.path.abspath(text)  # noqa: PTH100  keeps links
+
+
+@contextmanager
+def _opened(url: str, storage_options: Mapping[str, Any] | None, backend: str) -> Iterator[Source]:
+    source = open_source(url, storage_options=storage_options, backend=backend)
+    try:
+        yield source
+    finally:
+        source.close()
+
+
+@contextmanager
+def _places_errors(url: str) -> Iterator[None]:
+    try:
+        yield
+    except VirtualZarrError as error:
+        raise error.at(url=url) from error.__cause__
+
+
+def _choose_scanner(source: Source) -> Scanner:
+    length = min(HEAD_LENGTH, source.identity().size)
+    head = bytes(source.read([ByteRange(0, length)])[0])
+    for candidate in scanners().values():
+        if candidate.recognises(head, source.url):
+            return candidate
+    known = ", ".join(scanners())
+    raise FormatError(f"the file is of none of the formats that can be scanned ({known})", offset=0)
+
+
+def _named_scanner(scanner: Scanner | str) -> Scanner:
+    if not isinstance(scanner, str):
+        return scanner
+    if scanner not in scanners():
+        raise ValueError(f"there is no scanner {scanner!r}; installed are {', '.join(scanners())}")
+    return scanners()[scanner]
+
+
+_NAMED_IN_WARNING = 5
+
+
+def _warn_of_skipped(url: str, group: VirtualGroup) -> None:
+    lost = [record for record in group.skipped if record.loses_data]
+    if not lost:
+        return
+    named = "; ".join(f"{record.path}: {record.reason}" for record in lost[:_NAMED_IN_WARNING])
+    more = f"; and {len(lost) - _NAMED_IN_WARNING} more" if len(lost) > _NAMED_IN_WARNING else ""
+    message = f"{len(lost)} node(s) of {url} left out, see VirtualGroup.skipped: {named}{more}"
+    warnings.warn(message, SkippedNodeWarning, stacklevel=3)
+
+
+def _with_progress[T](results: Iterable[T], total: int) -> Iterator[T]:
+    from rich.progress import track  # noqa: PLC0415  only needed on a terminal
+
+    yield from track(results, "scanning", total=total)
+
+
+@dataclass(slots=True)
+class SkipLog:
+    """Collects what a scan leaves out, or raises at once where that was asked for.
+
+    Parameters
+    ----------
+    strict : bool
+        Raise instead of collecting.
+    """
+
+    strict: bool
+    records: list[Skipped] = field(default_factory=list[Skipped])
+
+    @contextmanager
+    def node(self, path: str) -> Iterator[None]:
+        """Turn an error of the block into a record of the node at `path`."""
+        try:
+            yield
+        except VirtualZarrError as error:
+            error.at(node=path)
+            if self.strict:
+                raise
+            self.records.append(Skipped(path, _reason(error)))
+
+    def note(self, path: str, reason: str) -> None:
+        """Record a node that carries no data of its own; never raises."""
+        self.records.append(Skipped(path, reason, loses_data=False))
+
+
+def _reason(error: VirtualZarrError) -> str:
+    return f"{error.message} ({error.feature})" if error.feature else error.message
