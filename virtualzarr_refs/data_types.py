@@ -1,7 +1,8 @@
 """Zarr v3 data types and scalars, and the NumPy types they stand for.
 
 Zarr v3 core, "Data types" and "Fill value list", and the registered extensions ``string``, ``struct``,
-``null_terminated_bytes``, ``raw_bytes`` and ``fixed_length_utf32`` in the form that zarr-python writes.
+``null_terminated_bytes``, ``raw_bytes``, ``fixed_length_utf32``, ``numpy.datetime64`` and ``numpy.timedelta64`` in the
+form that zarr-python writes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _CORE_NAMES = (
 )
 # name of a type of fixed length -> (NumPy kind, bytes a character)
 _SIZED_KINDS = {"null_terminated_bytes": ("S", 1), "raw_bytes": ("V", 1), "fixed_length_utf32": ("U", 4)}
+_TIME_KINDS = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
+_TIME_NAMES = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}
 _SIZED_NAMES = {kind: (name, width) for name, (kind, width) in _SIZED_KINDS.items()}
 
 
@@ -42,6 +45,9 @@ def encode_data_type(dtype: np.dtype[Any]) -> JSON:
         return {"name": "struct", "configuration": {"fields": cast("list[JSON]", fields)}}
     if dtype.name in _CORE_NAMES:
         return dtype.name
+    if dtype.kind in _TIME_NAMES:
+        unit, step = np.datetime_data(dtype)
+        return {"name": _TIME_NAMES[dtype.kind], "configuration": {"unit": unit, "scale_factor": step}}
     if dtype.kind in _SIZED_NAMES and dtype.itemsize > 0 and dtype.subdtype is None:
         return {"name": _SIZED_NAMES[dtype.kind][0], "configuration": {"length_bytes": dtype.itemsize}}
     raise UnsupportedError("Zarr has no data type for these values", feature=f"NumPy type {dtype}")
@@ -63,8 +69,9 @@ def decode_data_type(data_type: JSON) -> np.dtype[Any]:
         member = cast("dict[str, Any]", data_type)
         name, configuration = member["name"], member.get("configuration") or {}
         if name in _SIZED_KINDS:
-            kind, width = _SIZED_KINDS[name]
-            return np.dtype(f"{kind}{configuration['length_bytes'] // width}")
+            return _sized_type(*_SIZED_KINDS[name], configuration["length_bytes"])
+        if name in _TIME_KINDS:
+            return np.dtype(f"{_TIME_KINDS[name]}[{configuration['scale_factor']}{configuration['unit']}]")
         if name in ("struct", "structured"):
             return np.dtype([_parse_field(field) for field in configuration["fields"]])
         if name in _CORE_NAMES or name == STRING:
@@ -94,7 +101,7 @@ def decode_scalar(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  a 
     """
     try:
         if dtype == np.dtype(object):
-            return value
+            return _required(str, value)
         if dtype.names is not None:
             return _decode_struct(value, dtype)
         return _DECODERS[dtype.kind](value, dtype)
@@ -112,7 +119,20 @@ def _parse_field(field: Any) -> tuple[str, np.dtype[Any]]:  # noqa: ANN401  pars
     return name, decode_data_type(data_type)
 
 
-_FINITE_NAMES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+def _sized_type(kind: str, width: int, length: int) -> np.dtype[Any]:
+    count, rest = divmod(length, width)
+    if count < 1 or rest:
+        raise ValueError(f"{length} bytes are no length of such a type")
+    return np.dtype(f"{kind}{count}")
+
+
+def _required[T](kind: type[T], value: object) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"a {kind.__name__} is needed")
+    return value
+
+
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _QUIET_NAN = {np.dtype(f"f{size}"): np.array(math.nan, f"f{size}").tobytes() for size in (2, 4, 8)}
 
 
@@ -129,8 +149,16 @@ def _encode_float(value: np.floating[Any]) -> JSON:
 
 def _decode_float(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
     if isinstance(value, str) and value.startswith("0x"):
-        return np.frombuffer(bytes.fromhex(value[2:]), dtype.newbyteorder(">")).astype(dtype)[0]
-    return dtype.type(_FINITE_NAMES.get(value, value) if isinstance(value, str) else value)
+        (scalar,) = np.frombuffer(bytes.fromhex(value[2:]), dtype.newbyteorder(">")).astype(dtype)
+        return scalar
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError("a number is needed")
+    number = _NOT_FINITE[value] if isinstance(value, str) else float(value)
+    with np.errstate(over="ignore"):
+        scalar = dtype.type(number)
+    if np.isinf(scalar) and math.isfinite(number):
+        raise OverflowError("it is too large")
+    return scalar
 
 
 def _decode_integer(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
@@ -153,8 +181,17 @@ def _decode_struct(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
 
 
 def _decode_bytes(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
-    raw = base64.b64decode(cast("str", value), validate=True)
-    return np.frombuffer(raw.ljust(dtype.itemsize, b"\0")[: dtype.itemsize], dtype)[0]
+    raw = base64.b64decode(_required(str, value), validate=True)
+    if len(raw) > dtype.itemsize:
+        raise ValueError("it is too long")
+    return np.frombuffer(raw.ljust(dtype.itemsize, b"\0"), dtype)[0]
+
+
+def _decode_text(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
+    text = _required(str, value)
+    if len(text) * 4 > dtype.itemsize:
+        raise ValueError("it is too long")
+    return np.array(text, dtype)[()]
 
 
 _ENCODERS: Mapping[str, Any] = {
@@ -166,14 +203,18 @@ _ENCODERS: Mapping[str, Any] = {
     "S": lambda value: base64.b64encode(bytes(value)).decode(),
     "V": lambda value: base64.b64encode(bytes(value)).decode(),
     "U": str,
+    "M": lambda value: int(value.view("i8")),
+    "m": lambda value: int(value.view("i8")),
 }
 _DECODERS: Mapping[str, Any] = {
-    "b": lambda value, _: np.bool_(value),
+    "b": lambda value, _: np.bool_(_required(bool, value)),
     "i": _decode_integer,
     "u": _decode_integer,
     "f": _decode_float,
     "c": _decode_complex,
     "S": _decode_bytes,
     "V": _decode_bytes,
-    "U": lambda value, dtype: np.array(value, dtype)[()],
+    "U": _decode_text,
+    "M": lambda value, dtype: np.array(value, dtype)[()],
+    "m": lambda value, dtype: np.array(value, dtype)[()],
 }

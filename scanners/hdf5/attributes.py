@@ -1,0 +1,152 @@
+"""Attributes of HDF5 objects, through h5py's low-level calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import h5py
+import numpy as np
+from h5py import h5a, h5r, h5s, h5t
+from numpy.typing import NDArray
+
+from scanners.hdf5.opening import h5py_errors
+from scanners.hdf5.text import decode_text
+from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.scanning import SkipLog
+
+DIMENSION_LIST = "DIMENSION_LIST"
+REFERENCE_LIST = "REFERENCE_LIST"
+
+_BOOKKEEPING = frozenset({DIMENSION_LIST, REFERENCE_LIST})
+"""References that say how datasets share dimensions; read apart, by `attached_scales`."""
+
+
+def read_attributes(oid: Any, path: str, skips: SkipLog) -> dict[str, Any]:  # noqa: ANN401  an h5py object id
+    """Read every attribute of an object, but for the references between datasets and dimension scales.
+
+    Parameters
+    ----------
+    oid : h5py ObjectID
+        Group or dataset.
+    path : str
+        Of the object, for messages.
+    skips : SkipLog
+        Told of attributes that cannot be read; each is named ``path@attribute``.
+
+    Returns
+    -------
+    dict
+        Strings, lists of strings, NumPy scalars and arrays. As NetCDF has it, one element is a scalar.
+    """
+    attributes: dict[str, Any] = {}
+    with h5py_errors("the attributes cannot be listed"):
+        count = h5a.get_num_attrs(oid)
+    for position in range(count):
+        with skips.node(f"{path}@{position}"):
+            with h5py_errors("an attribute cannot be opened"):
+                aid = h5a.open(oid, index=position)
+                name = decode_text(cast("bytes", aid.name))
+            if name in _BOOKKEEPING:
+                continue
+            with skips.node(f"{path}@{name}"), h5py_errors("an attribute cannot be read"):
+                attributes[name] = read_attribute(aid)
+    return attributes
+
+
+def read_attribute(aid: h5a.AttrID) -> Any:  # noqa: ANN401  whatever an attribute may hold
+    """Read one attribute.
+
+    Raises
+    ------
+    UnsupportedError
+        If its type has no counterpart.
+    """
+    if aid.get_space().get_simple_extent_type() == h5s.NULL:
+        return _empty(aid)
+    values = _raw_values(aid)
+    decoded = _decoder(aid)(values, aid)
+    if isinstance(decoded, np.ndarray):
+        array = cast("NDArray[Any]", decoded)
+        return array.reshape(-1)[0] if array.size == 1 else array
+    return decoded
+
+
+def attached_scales(oid: Any) -> tuple[tuple[Any, ...], ...]:  # noqa: ANN401  an h5py object id
+    """The dimension scales attached to each axis (attribute ``DIMENSION_LIST``), as open objects."""
+    with h5py_errors("the dimension scales cannot be read"):
+        if not h5a.exists(oid, DIMENSION_LIST.encode()):
+            return ()
+        values = _raw_values(h5a.open(oid, DIMENSION_LIST.encode()))
+        if values.dtype != np.dtype(object):
+            return ()
+        return tuple(tuple(_targets(references, oid)) for references in values.reshape(-1).tolist())
+
+
+def _targets(references: Any, oid: Any) -> list[Any]:  # noqa: ANN401
+    found: list[Any] = []
+    for reference in references if isinstance(references, np.ndarray) else ():
+        try:
+            found.append(h5r.dereference(reference, oid))
+        except (ValueError, RuntimeError, OSError):  # the scale was deleted: the axis goes without it
+            continue
+    return found
+
+
+def reference_path(reference: Any, oid: Any) -> str:  # noqa: ANN401
+    """The path of the object that a reference leads to; empty for a null reference."""
+    if not reference:
+        return ""
+    return decode_text(cast("bytes", h5r.get_name(reference, oid)) or b"")
+
+
+def _raw_values(aid: h5a.AttrID) -> NDArray[Any]:
+    values = np.zeros(aid.shape, dtype=aid.dtype)
+    if values.size:
+        aid.read(values)
+    return values
+
+
+def _empty(aid: h5a.AttrID) -> Any:  # noqa: ANN401
+    return "" if isinstance(aid.get_type(), h5t.TypeStringID) else np.zeros(0, aid.dtype.newbyteorder("="))
+
+
+def _decoder(aid: h5a.AttrID) -> Callable[[NDArray[Any], h5a.AttrID], Any]:
+    dtype = aid.dtype.base
+    if h5py.check_string_dtype(dtype) is not None:
+        return _decode_strings
+    if h5py.check_ref_dtype(dtype) is h5py.Reference:
+        return _decode_references
+    if dtype.hasobject:
+        raise UnsupportedError("an attribute of this type cannot be shown as JSON", feature=str(aid.dtype))
+    return _decode_plain
+
+
+def _decode_strings(values: NDArray[Any], _: h5a.AttrID) -> Any:  # noqa: ANN401
+    return _nested_text(values.reshape(-1)[0] if values.size == 1 else values.tolist())
+
+
+def _nested_text(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, list):
+        return [_nested_text(item) for item in cast("list[Any]", value)]
+    return decode_text(value or b"")
+
+
+def _decode_references(values: NDArray[Any], aid: h5a.AttrID) -> Any:  # noqa: ANN401
+    paths = [reference_path(reference, aid) for reference in values.reshape(-1)]
+    return paths[0] if len(paths) == 1 else paths
+
+
+def _decode_plain(values: NDArray[Any], _: h5a.AttrID) -> NDArray[Any]:
+    return values.astype(packed_dtype(values.dtype))
+
+
+def packed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in native byte order, without padding between fields and without h5py's tags."""
+    if dtype.names is not None:
+        fields = cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)
+        return np.dtype([(name, packed_dtype(fields[name][0])) for name in dtype.names])
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        return np.dtype((packed_dtype(base), shape))
+    return np.dtype(dtype.newbyteorder("=").str) if not dtype.hasobject else dtype

@@ -1,0 +1,161 @@
+"""Where HDF5 keeps the chunks of a dataset."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from h5py import h5d
+from numpy.typing import NDArray
+
+from scanners.hdf5.opening import h5py_errors
+from virtualzarr_refs.chunk_grid import RegularGrid, Shape
+from virtualzarr_refs.errors import FormatError, UnsupportedError
+from virtualzarr_refs.manifest import MISSING, Manifest
+
+MAX_CELLS = 100_000_000
+"""Chunks of a grid beyond which a manifest of 20 bytes each is too large to keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTable:
+    """The chunks that a dataset has, in any order.
+
+    Parameters
+    ----------
+    index : ndarray of int64, shape (chunks, rank)
+        Chunk indexes.
+    mask : ndarray of uint32
+        Filters that were left out.
+    offset, length : ndarray of uint64
+        In bytes, from the start of the file.
+    """
+
+    index: NDArray[np.int64]
+    mask: NDArray[np.uint32]
+    offset: NDArray[np.uint64]
+    length: NDArray[np.uint64]
+
+
+def read_chunk_table(dsid: h5d.DatasetID, grid: RegularGrid) -> ChunkTable:
+    """List the chunks of a chunked dataset.
+
+    Raises
+    ------
+    FormatError
+        If the chunk index cannot be read.
+    """
+    rows: list[tuple[int, ...]] = []
+
+    def visit(info: Any) -> None:  # noqa: ANN401  h5py.h5d.StoreInfo
+        rows.append((*info.chunk_offset, info.filter_mask, info.byte_offset or 0, info.size))
+
+    with h5py_errors("the chunk index cannot be read"):
+        dsid.chunk_iter(visit)
+    return _table(rows, grid)
+
+
+def look_up_chunks(dsid: h5d.DatasetID, grid: RegularGrid) -> ChunkTable:
+    """Ask for every chunk of the grid by its place; the way out where listing them cannot be trusted.
+
+    libhdf5 (up to 2.0 at least) lists the chunks of an extensible array under wrong coordinates where the axis that
+    can grow is not the first; looking one up by its coordinates is right.
+
+    Raises
+    ------
+    FormatError
+        If the chunk index cannot be read.
+    """
+    rows: list[tuple[int, ...]] = []
+    with h5py_errors("the chunk index cannot be read"):
+        for index in np.ndindex(*grid.grid_shape):
+            corner = tuple(i * n for i, n in zip(index, grid.chunk_shape, strict=True))
+            info = dsid.get_chunk_info_by_coord(corner)
+            if info.byte_offset is not None:
+                rows.append((*corner, info.filter_mask, info.byte_offset, info.size))
+    return _table(rows, grid)
+
+
+def _table(rows: list[tuple[int, ...]], grid: RegularGrid) -> ChunkTable:
+    rank = len(grid.shape)
+    table = np.array(rows, dtype=np.uint64).reshape(len(rows), rank + 3)
+    index = table[:, :rank].astype(np.int64) // np.array(grid.chunk_shape, np.int64)
+    # Chunks that a dataset lost by shrinking may still be in its index.
+    inside = (index < np.array(grid.grid_shape, np.int64)).all(axis=1)
+    kept = table[inside]
+    return ChunkTable(index[inside], kept[:, rank].astype(np.uint32), kept[:, rank + 1], kept[:, rank + 2])
+
+
+def check_chunks(table: ChunkTable, file_size: int, chunk_bytes: int, *, filtered: bool) -> None:
+    """Make sure that chunks lie within the file, and unfiltered ones have their full size.
+
+    Raises
+    ------
+    FormatError
+        If one does not, with its offset.
+    """
+    # A sum of two uint64 could wrap around; a difference that is known to be positive cannot.
+    beyond = (table.offset > file_size) | (table.length > file_size - np.minimum(table.offset, np.uint64(file_size)))
+    if beyond.any():
+        raise FormatError("a chunk lies beyond the end of the file", offset=int(table.offset[beyond][0]))
+    short = table.length != chunk_bytes
+    if not filtered and short.any():
+        raise FormatError(f"a chunk of {chunk_bytes} bytes is stored in fewer or more", offset=_first(table, short))
+
+
+def is_partial(table: ChunkTable, grid: RegularGrid) -> NDArray[np.bool_]:
+    """Which of the chunks reach beyond the dataset."""
+    ends = (table.index + 1) * np.array(grid.chunk_shape, np.int64)
+    return (ends > np.array(grid.shape, np.int64)).any(axis=1)
+
+
+def build_manifest(table: ChunkTable, grid: RegularGrid, url: str, variant: NDArray[np.uint16] | None) -> Manifest:
+    """Spread the chunks over the grid.
+
+    Parameters
+    ----------
+    table : ChunkTable
+        The chunks.
+    grid : RegularGrid
+        Of the dataset.
+    url : str
+        Of the file.
+    variant : ndarray of uint16, optional
+        Of each chunk, where they differ.
+
+    Raises
+    ------
+    FormatError
+        If two chunks claim the same place.
+    UnsupportedError
+        If the grid is too large to keep.
+    """
+    grid_shape = grid.grid_shape
+    if not len(table.index):
+        return Manifest.missing(grid_shape)
+    if math.prod(grid_shape) > MAX_CELLS:
+        raise UnsupportedError(f"a grid of {math.prod(grid_shape)} chunks is too large; the limit is {MAX_CELLS}")
+    place = tuple(table.index.T)
+    url_id = np.full(grid_shape, MISSING, np.uint32)
+    url_id[place] = 0
+    if np.count_nonzero(url_id == 0) != len(table.index):
+        raise FormatError("two chunks of the index claim the same place")
+    spread = _spreader(grid_shape, place)
+    variants = None if variant is None else spread(variant)
+    return Manifest((url,), url_id, spread(table.offset), spread(table.length), variants)
+
+
+def _spreader(grid_shape: Shape, place: tuple[NDArray[Any], ...]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    def spread(column: NDArray[Any]) -> NDArray[Any]:
+        over_grid = np.zeros(grid_shape, column.dtype)
+        over_grid[place] = column
+        return over_grid
+
+    return spread
+
+
+def _first(table: ChunkTable, which: NDArray[np.bool_]) -> int:
+    return int(table.offset[which][0])

@@ -1,0 +1,188 @@
+"""HDF5 datatypes as Zarr data types."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal, cast
+
+import h5py
+import numpy as np
+from h5py import h5t
+
+from scanners.hdf5.attributes import packed_dtype
+from scanners.hdf5.opening import HDF5_ERRORS
+from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.data_types import encode_data_type
+from virtualzarr_refs.errors import UnsupportedError
+
+type Endian = Literal["little", "big"]
+
+
+class Storage(Enum):
+    """How the bytes of a dataset relate to the values that h5py gives."""
+
+    DIRECT = "direct"
+    """The bytes are the values, but for byte order."""
+    CONVERTED = "converted"
+    """libhdf5 has to convert them: padding, odd precision, strings that end at a null."""
+    POINTERS = "pointers"
+    """They point to values elsewhere in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """A datatype, understood.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        Of the Zarr array: native byte order, no padding; ``object`` for strings of variable length.
+    storage : Storage
+        What has to be done to the bytes.
+    endian : {"little", "big"}, optional
+        Byte order of what is stored directly; None where it has none.
+    axes : tuple of int
+        Axes that an array type adds after the dataset's own.
+    members : mapping of str to int
+        Names of an enumeration's values; empty for booleans and all other types.
+    encoded : bytes
+        The type as ``H5Tencode`` gives it.
+    size : int
+        Bytes of one element as stored, the added axes included.
+    """
+
+    dtype: np.dtype[Any]
+    storage: Storage
+    endian: Endian | None
+    axes: Shape
+    members: Mapping[str, int] = field(default_factory=dict[str, int])
+    encoded: bytes = b""
+    size: int = 0
+
+
+def read_value_type(tid: h5t.TypeID) -> ValueType:
+    """Understand a datatype.
+
+    Raises
+    ------
+    UnsupportedError
+        If Zarr or h5py has no such type.
+    """
+    dtype = _numpy_type(tid)
+    element, axes = dtype.subdtype or (dtype, ())
+    storage = _storage(tid, dtype, element)
+    shown = np.dtype(object) if storage is Storage.POINTERS else packed_dtype(element)
+    encode_data_type(shown)
+    endian = _endian(element) if storage is Storage.DIRECT else None
+    return ValueType(shown, storage, endian, tuple(axes), _members(element), tid.encode(), tid.get_size())
+
+
+def _numpy_type(tid: h5t.TypeID) -> np.dtype[Any]:
+    try:
+        return cast("np.dtype[Any]", tid.dtype)
+    except HDF5_ERRORS as error:
+        name = _CLASS_NAMES.get(tid.get_class(), "unknown")
+        raise UnsupportedError(f"h5py cannot read values of this type: {error}", feature=f"{name} datatype") from error
+
+
+def _storage(tid: h5t.TypeID, dtype: np.dtype[Any], element: np.dtype[Any]) -> Storage:
+    if element.hasobject:
+        _check_pointers(element)
+        return Storage.POINTERS
+    if _is_chars(tid, element) or (_stores_values(tid, dtype) and _is_packed(element) and _has_one_order(element)):
+        return Storage.DIRECT
+    _check_conversion(tid, dtype)
+    return Storage.CONVERTED
+
+
+def _check_conversion(tid: h5t.TypeID, dtype: np.dtype[Any]) -> None:
+    """Make sure now, and not when a chunk is read, that libhdf5 can convert the type."""
+    try:
+        h5t.find(tid, h5t.py_create(dtype.newbyteorder("=")))
+    except HDF5_ERRORS as error:
+        raise UnsupportedError(f"libhdf5 cannot convert values of this type: {error}", feature=str(dtype)) from error
+
+
+def _check_pointers(element: np.dtype[Any]) -> None:
+    if h5py.check_string_dtype(element) is not None or h5py.check_ref_dtype(element) is h5py.Reference:
+        return
+    if element.names is not None:
+        raise UnsupportedError("Zarr has no such type", feature="compound with members of variable length or references")
+    kind = "region reference" if h5py.check_ref_dtype(element) else "variable-length sequence"
+    raise UnsupportedError("Zarr has no such type", feature=kind)
+
+
+def _stores_values(tid: h5t.TypeID, dtype: np.dtype[Any]) -> bool:
+    """Whether the stored type is the very one that libhdf5 would convert to, so that nothing is left to convert."""
+    if tid.get_class() == h5t.BITFIELD:
+        # h5py shows a bitfield as an unsigned integer: right as it stands if every bit of it is used.
+        return _bitfield_extent(tid) == (0, 8 * tid.get_size())
+    if tid.get_class() == h5t.OPAQUE and dtype.kind == "V":
+        return True
+    try:
+        return bool(tid.equal(h5t.py_create(dtype, logical=True)))
+    except HDF5_ERRORS:
+        return False
+
+
+def _bitfield_extent(tid: h5t.TypeID) -> tuple[int, int]:
+    """First bit and number of bits.
+
+    HDF5 File Format 3.0, IV.A.2.d "The Datatype Message", class 4: both follow the 8 bytes of the message's head,
+    before which ``H5Tencode`` puts 2 of its own.
+    """
+    offset, precision = struct.unpack_from("<HH", tid.encode(), 10)
+    return offset, precision
+
+
+def _is_chars(tid: h5t.TypeID, element: np.dtype[Any]) -> bool:
+    """Whether these are single characters, which need no terminator: NetCDF's char."""
+    base = tid.get_super() if tid.get_class() == h5t.ARRAY else tid
+    return element == np.dtype("S1") and cast("Any", base).get_strpad() != h5t.STR_SPACEPAD
+
+
+def _is_packed(dtype: np.dtype[Any]) -> bool:
+    return dtype.itemsize == packed_dtype(dtype).itemsize
+
+
+def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    if dtype.names is None:
+        return [dtype.base]
+    fields = cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)
+    return [leaf for name in dtype.names for leaf in _leaves(fields[name][0])]
+
+
+def _orders(dtype: np.dtype[Any]) -> set[Endian]:
+    swapped = {leaf.isnative for leaf in _leaves(dtype) if leaf.byteorder != "|"}
+    native: Endian = "little" if np.little_endian else "big"
+    other: Endian = "big" if np.little_endian else "little"
+    return {native if is_native else other for is_native in swapped}
+
+
+def _has_one_order(dtype: np.dtype[Any]) -> bool:
+    return len(_orders(dtype)) <= 1
+
+
+def _endian(dtype: np.dtype[Any]) -> Endian | None:
+    return next(iter(_orders(dtype)), None)
+
+
+def _members(element: np.dtype[Any]) -> dict[str, int]:
+    return dict(h5py.check_enum_dtype(element) or {}) if element.kind in "iu" else {}
+
+
+_CLASS_NAMES = {
+    h5t.TIME: "time",
+    h5t.FLOAT: "floating-point",
+    h5t.INTEGER: "integer",
+    h5t.BITFIELD: "bitfield",
+    h5t.OPAQUE: "opaque",
+    h5t.COMPOUND: "compound",
+    h5t.ENUM: "enumeration",
+    h5t.VLEN: "variable-length",
+    h5t.ARRAY: "array",
+    h5t.REFERENCE: "reference",
+}

@@ -1,0 +1,144 @@
+"""Opening an HDF5 file through a source, and turning h5py's errors into ours."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import h5py
+
+from virtualzarr_refs.byte_range import ByteRange
+from virtualzarr_refs.codecs.hdf5_filters import load_plugins
+from virtualzarr_refs.errors import FormatError, VirtualZarrError
+from virtualzarr_refs.sources import Source
+from virtualzarr_refs.sources.location import local_path
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+HDF5_ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, NotImplementedError)
+"""What h5py raises where libhdf5 cannot make sense of a file."""
+
+
+def signature_offset(head: bytes) -> int | None:
+    """Where the superblock lies: at 0, 512, 1024, 2048, … bytes (HDF5 File Format 3.0, II.A), or None."""
+    offset = 0
+    while offset + len(SIGNATURE) <= len(head):
+        if head.startswith(SIGNATURE, offset):
+            return offset
+        offset = max(512, 2 * offset)
+    return None
+
+
+@contextmanager
+def h5py_errors(what: str, offset: int | None = None) -> Iterator[None]:
+    """Turn an error of h5py in the block into a FormatError that says `what` could not be done."""
+    try:
+        yield
+    except VirtualZarrError:
+        raise
+    except HDF5_ERRORS as error:
+        raise FormatError(f"{what}: {_first_line(error)}", offset=offset) from error
+
+
+@contextmanager
+def open_hdf5(source: Source) -> Iterator[h5py.File]:
+    """Open the file for the time of the block.
+
+    Raises
+    ------
+    FormatError
+        If libhdf5 cannot open it.
+    SourceError
+        If its bytes cannot be read.
+    """
+    load_plugins()
+    path = local_path(source.url)
+    size = source.identity().size
+    with h5py_errors("libhdf5 cannot open the file", offset=0):
+        file = h5py.File(SourceFile(source, size), "r") if path is None else _open_local(path)
+    try:
+        yield file
+    finally:
+        file.close()
+
+
+def _open_local(path: str) -> h5py.File:
+    """Open a local file, with whatever locking can be had.
+
+    A filesystem may refuse locks; and libhdf5 refuses another kind of locking while this process has the file open.
+    """
+    try:
+        return h5py.File(path, "r")
+    except OSError:
+        try:
+            return h5py.File(path, "r", locking=False)
+        except OSError:
+            pass  # the first error says more
+        raise
+
+
+class SourceFile(io.RawIOBase):
+    """A seekable file over a source, for h5py.
+
+    Parameters
+    ----------
+    source : Source
+        What to read from.
+    size : int
+        Of the source, in bytes.
+
+    Notes
+    -----
+    HDF5 reads its metadata in small pieces that lie near each other, so whole blocks are fetched and kept.
+    """
+
+    BLOCK = 1024 * 1024
+
+    def __init__(self, source: Source, size: int) -> None:
+        super().__init__()
+        self._source = source
+        self._size = size
+        self._position = 0
+        self._blocks: dict[int, memoryview] = {}
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def tell(self) -> int:
+        """The position, in bytes from the start."""
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position and return it."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = max(0, start + offset)
+        return self._position
+
+    def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Fill `buffer` from the position on, and return the number of bytes."""
+        count = max(0, min(len(buffer), self._size - self._position))
+        done = 0
+        while done < count:
+            number, skip = divmod(self._position, self.BLOCK)
+            piece = self._block(number)[skip : skip + count - done]
+            buffer[done : done + len(piece)] = piece
+            done += len(piece)
+            self._position += len(piece)
+        return done
+
+    def _block(self, number: int) -> memoryview:
+        if number not in self._blocks:
+            start = number * self.BLOCK
+            length = min(self.BLOCK, self._size - start)
+            (self._blocks[number],) = self._source.read([ByteRange(start, length)])
+        return self._blocks[number]
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip("'\"").partition("\n")[0]
