@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.metadata import Skipped
-from virtualzarr_refs.sources import Source, open_source
+from virtualzarr_refs.sources import Backend, Source, open_source
 
 ENTRY_POINT_GROUP = "virtualzarr_refs.scanners"
 
@@ -90,7 +90,7 @@ def scan(
     *,
     scanner: Scanner | str | None = None,
     storage_options: Mapping[str, Any] | None = None,
-    backend: str = "auto",
+    backend: Backend = "auto",
     strict: bool = False,
     materialise_limit: int = MATERIALISE_LIMIT,
     target_chunk_size: int = TARGET_CHUNK_SIZE,
@@ -179,7 +179,7 @@ def absolute_url(url: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _opened(url: str, storage_options: Mapping[str, Any] | None, backend: str) -> Iterator[Source]:
+def _opened(url: str, storage_options: Mapping[str, Any] | None, backend: Backend) -> Generator[Source]:
     source = open_source(url, storage_options=storage_options, backend=backend)
     try:
         yield source
@@ -188,7 +188,7 @@ def _opened(url: str, storage_options: Mapping[str, Any] | None, backend: str) -
 
 
 @contextmanager
-def _places_errors(url: str) -> Iterator[None]:
+def _places_errors(url: str) -> Generator[None]:
     try:
         yield
     except VirtualZarrError as error:
@@ -246,7 +246,7 @@ class SkipLog:
     records: list[Skipped] = field(default_factory=list[Skipped])
 
     @contextmanager
-    def node(self, path: str) -> Iterator[None]:
+    def node(self, path: str) -> Generator[None]:
         """Turn an error of the block into a record of the node at `path`."""
         try:
             yield

@@ -204,7 +204,9 @@ def _place_compact(stored: Stored) -> Placed:
 
 
 def _place_virtual(stored: Stored) -> Placed:
-    names = {os.fsdecode(stored.properties.get_virtual_filename(i)) for i in range(stored.properties.get_virtual_count())}
+    names = {
+        os.fsdecode(stored.properties.get_virtual_filename(i)) for i in range(stored.properties.get_virtual_count())
+    }
     if names - {"."}:
         _refuse_other_files(stored, "virtual dataset over other files")
     return _place_inline(stored, "virtual dataset, put together from other datasets")
@@ -322,8 +324,13 @@ def _reshaped(manifest: Manifest, grid_shape: Shape) -> Manifest:
     if manifest.is_missing:
         return Manifest.missing(grid_shape)
     variant = None if manifest.variant is None else manifest.variant.reshape(grid_shape)
-    columns = (column.reshape(grid_shape) for column in (manifest.url_id, manifest.offset, manifest.length))
-    return Manifest(manifest.urls, *columns, variant)
+    return Manifest(
+        manifest.urls,
+        manifest.url_id.reshape(grid_shape),
+        manifest.offset.reshape(grid_shape),
+        manifest.length.reshape(grid_shape),
+        variant,
+    )
 
 
 _POINTERS = "values of variable length or references, kept elsewhere in the file"

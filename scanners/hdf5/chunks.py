@@ -11,6 +11,7 @@ import numpy as np
 from h5py import h5d
 from numpy.typing import NDArray
 
+from scanners.hdf5.misplaced import MisplacedChunks
 from scanners.hdf5.opening import h5py_errors
 from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.errors import FormatError, UnsupportedError
@@ -40,8 +41,17 @@ class ChunkTable:
     length: NDArray[np.uint64]
 
 
-def read_chunk_table(dsid: h5d.DatasetID, grid: RegularGrid) -> ChunkTable:
+def read_chunk_table(dsid: h5d.DatasetID, grid: RegularGrid, misplaced: MisplacedChunks | None = None) -> ChunkTable:
     """List the chunks of a chunked dataset.
+
+    Parameters
+    ----------
+    dsid : h5py.h5d.DatasetID
+        The dataset.
+    grid : RegularGrid
+        Of the dataset.
+    misplaced : MisplacedChunks, optional
+        Puts the chunks in place where libhdf5 lists them under wrong coordinates.
 
     Raises
     ------
@@ -55,34 +65,11 @@ def read_chunk_table(dsid: h5d.DatasetID, grid: RegularGrid) -> ChunkTable:
 
     with h5py_errors("the chunk index cannot be read"):
         dsid.chunk_iter(visit)
-    return _table(rows, grid)
-
-
-def look_up_chunks(dsid: h5d.DatasetID, grid: RegularGrid) -> ChunkTable:
-    """Ask for every chunk of the grid by its place; the way out where listing them cannot be trusted.
-
-    libhdf5 (up to 2.0 at least) lists the chunks of an extensible array under wrong coordinates where the axis that
-    can grow is not the first; looking one up by its coordinates is right.
-
-    Raises
-    ------
-    FormatError
-        If the chunk index cannot be read.
-    """
-    rows: list[tuple[int, ...]] = []
-    with h5py_errors("the chunk index cannot be read"):
-        for index in np.ndindex(*grid.grid_shape):
-            corner = tuple(i * n for i, n in zip(index, grid.chunk_shape, strict=True))
-            info = dsid.get_chunk_info_by_coord(corner)
-            if info.byte_offset is not None:
-                rows.append((*corner, info.filter_mask, info.byte_offset, info.size))
-    return _table(rows, grid)
-
-
-def _table(rows: list[tuple[int, ...]], grid: RegularGrid) -> ChunkTable:
     rank = len(grid.shape)
     table = np.array(rows, dtype=np.uint64).reshape(len(rows), rank + 3)
     index = table[:, :rank].astype(np.int64) // np.array(grid.chunk_shape, np.int64)
+    if misplaced is not None:
+        index = misplaced.put_right(index)
     # Chunks that a dataset lost by shrinking may still be in its index.
     inside = (index < np.array(grid.grid_shape, np.int64)).all(axis=1)
     kept = table[inside]

@@ -110,7 +110,9 @@ def _check_pointers(element: np.dtype[Any]) -> None:
     if h5py.check_string_dtype(element) is not None or h5py.check_ref_dtype(element) is h5py.Reference:
         return
     if element.names is not None:
-        raise UnsupportedError("Zarr has no such type", feature="compound with members of variable length or references")
+        raise UnsupportedError(
+            "Zarr has no such type", feature="compound with members of variable length or references"
+        )
     kind = "region reference" if h5py.check_ref_dtype(element) else "variable-length sequence"
     raise UnsupportedError("Zarr has no such type", feature=kind)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 import h5py
 
@@ -31,7 +31,7 @@ def signature_offset(head: bytes) -> int | None:
 
 
 @contextmanager
-def h5py_errors(what: str, offset: int | None = None) -> Iterator[None]:
+def h5py_errors(what: str, offset: int | None = None) -> Generator[None]:
     """Turn an error of h5py in the block into a FormatError that says `what` could not be done."""
     try:
         yield
@@ -42,7 +42,7 @@ def h5py_errors(what: str, offset: int | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def open_hdf5(source: Source) -> Iterator[h5py.File]:
+def open_hdf5(source: Source) -> Generator[h5py.File]:
     """Open the file for the time of the block.
 
     Raises
@@ -60,7 +60,9 @@ def open_hdf5(source: Source) -> Iterator[h5py.File]:
     try:
         yield file
     finally:
-        file.close()
+        # Closing a corrupt file may fail; by then everything that could be read has been.
+        with suppress(*HDF5_ERRORS):
+            file.close()
 
 
 def _open_local(path: str) -> h5py.File:

@@ -17,7 +17,6 @@ from scanners.hdf5.opening import h5py_errors, open_hdf5, signature_offset
 from scanners.hdf5.records import DatasetRecord, GroupRecord
 from scanners.hdf5.tree import Walk, object_key
 from virtualzarr_refs.attributes import encode_attributes
-from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
 from virtualzarr_refs.scanning import ScanOptions, SkipLog

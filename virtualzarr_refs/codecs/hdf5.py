@@ -19,13 +19,14 @@ import base64
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import numpy as np
 from numpy.typing import NDArray
 from zarr.abc.codec import ArrayBytesCodec
+from zarr.core.common import JSON
 
-from virtualzarr_refs.chunk_grid import JSON, Shape
+from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter, check_available
 from virtualzarr_refs.codecs.hdf5_image import DATASET_NAME, chunk_image
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
@@ -80,7 +81,8 @@ class HDF5Codec(ArrayBytesCodec):
         return {"name": NAME, "configuration": {"datatype": datatype, "filters": filters}}
 
     @cached_property
-    def _type(self) -> Any:  # noqa: ANN401  h5py.h5t.TypeID
+    def type_id(self) -> Any:  # noqa: ANN401  h5py.h5t.TypeID
+        """The stored type, as h5py has it."""
         from h5py import h5t  # noqa: PLC0415  the core does without h5py until a file needs it
 
         try:
@@ -126,12 +128,14 @@ class HDF5Codec(ArrayBytesCodec):
         dtype = chunk_spec.dtype.to_native_dtype()
         return chunk_spec.prototype.nd_buffer.from_numpy_array(_as_type(values, dtype))
 
-    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return self._decode_sync(chunk_bytes, chunk_spec)
+    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        return self._decode_sync(chunk_data, chunk_spec)
 
-    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+    @override
+    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
         raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
 
+    @override
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
         """Not known beforehand."""
         raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
@@ -141,7 +145,7 @@ def _read_image(data: bytes | memoryview, shape: Shape, codec: HDF5Codec) -> NDA
     from h5py import Dataset, h5d, h5f  # noqa: PLC0415
 
     check_available(codec.filters)
-    type_ = codec._type  # noqa: SLF001  the functions of this module are the codec's own
+    type_ = codec.type_id
     rank = len(shape) - len(array_axes(type_))
     message = codec.datatype[_ENCODE_HEADER:]
     image = chunk_image(data, shape[:rank], message, type_.get_size(), codec.filters)
@@ -155,7 +159,7 @@ def _read_image(data: bytes | memoryview, shape: Shape, codec: HDF5Codec) -> NDA
 def _convert(data: bytes | memoryview, shape: Shape, codec: HDF5Codec) -> NDArray[Any]:
     from h5py import h5t  # noqa: PLC0415
 
-    source = codec._type  # noqa: SLF001
+    source = codec.type_id
     axes = array_axes(source)
     count = math.prod(shape[: len(shape) - len(axes)])
     size = source.get_size()

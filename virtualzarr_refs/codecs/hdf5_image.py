@@ -87,7 +87,9 @@ def _dataset_header(
     lengths = (*shape, element_size)
     width = max((length.bit_length() + 7) // 8 for length in lengths)
     dimensions = b"".join(length.to_bytes(width, "little") for length in lengths)
-    layout = struct.pack("<BBBBB", 4, 2, 0b10, rank + 1, width) + dimensions + struct.pack("<BQIQ", 1, stored, 0, address)
+    layout = (
+        struct.pack("<BBBBB", 4, 2, 0b10, rank + 1, width) + dimensions + struct.pack("<BQIQ", 1, stored, 0, address)
+    )
     return _object_header(
         b"".join(
             (
@@ -109,7 +111,7 @@ def _filter_message(filters: Iterable[HDF5Filter]) -> bytes:
 
 def _filter_step(step: HDF5Filter) -> bytes:
     # Filters above 255 have a name; an empty one will do.
-    name_length = b"" if step.id < 256 else struct.pack("<H", 0)  # noqa: PLR2004  the specification's bound
+    name_length = b"" if step.id < 256 else struct.pack("<H", 0)
     head = struct.pack("<H", step.id) + name_length
     return head + struct.pack(f"<HH{len(step.values)}I", step.flags, len(step.values), *step.values)
 

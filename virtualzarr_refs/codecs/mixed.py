@@ -16,12 +16,12 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
-from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec, Codec
+from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, Codec
+from zarr.core.common import JSON
 from zarr.registry import get_codec_class
 
-from virtualzarr_refs.chunk_grid import JSON
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -88,16 +88,18 @@ class MixedCodec(ArrayBytesCodec):
             decoded = cast("Any", codec)._decode_sync(decoded, spec)  # noqa: SLF001  zarr's protocol for codecs
         return decoded
 
-    async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        pipeline, value = self._variant(chunk_bytes)
+    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
+        pipeline, value = self._variant(chunk_data)
         decoded: Any = value
         for codec, spec in _evolved(pipeline, chunk_spec):
             (decoded,) = await cast("Any", codec).decode([(decoded, spec)])
         return decoded
 
-    async def _encode_single(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
+    @override
+    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
         raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
 
+    @override
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
         """Not known beforehand."""
         raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
@@ -105,13 +107,20 @@ class MixedCodec(ArrayBytesCodec):
 
 def _parse_pipeline(members: object) -> tuple[Codec, ...]:
     codecs = tuple(_parse_codec(member) for member in cast("list[JSON]", members))
-    kinds = [next(k for k in _ORDER if isinstance(codec, k)) for codec in codecs]
-    if kinds.count(ArrayBytesCodec) != 1 or kinds != sorted(kinds, key=_ORDER.index):
+    kinds = [_kind(codec) for codec in codecs]
+    if kinds.count(_ARRAY_BYTES) != 1 or kinds != sorted(kinds):
         raise ReferenceSetError(f"a variant of the codec {NAME} is no codec pipeline")
     return codecs
 
 
-_ORDER = [ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec]
+_ARRAY_BYTES = 1
+
+
+def _kind(codec: Codec) -> int:
+    """The place of a codec's kind in a pipeline: array to array, array to bytes, bytes to bytes."""
+    if isinstance(codec, ArrayArrayCodec):
+        return 0
+    return _ARRAY_BYTES if isinstance(codec, ArrayBytesCodec) else 2
 
 
 def _parse_codec(member: JSON) -> Codec:

@@ -1,0 +1,6 @@
+from typing import Any
+
+class GroupID:
+    def __getattr__(self, name: str) -> Any: ...  # noqa: ANN401
+
+def __getattr__(name: str) -> Any: ...  # noqa: ANN401
