@@ -28,6 +28,7 @@ BY_CONTRACT = (
     "variable-length sequence",
     "region reference",
     "compound with members of variable length or references",
+    "compound member",
     "null dataspace",
     "time datatype",
     "compound datatype",

@@ -41,8 +41,8 @@ def encode_data_type(dtype: np.dtype[Any]) -> JSON:
     if dtype == np.dtype(object):
         return STRING
     if dtype.names is not None:
-        fields = [{"name": n, "data_type": encode_data_type(_field(dtype, n))} for n in dtype.names]
-        return {"name": "struct", "configuration": {"fields": cast("list[JSON]", fields)}}
+        fields: list[JSON] = [{"name": n, "data_type": _encode_member(n, _field(dtype, n))} for n in dtype.names]
+        return {"name": "struct", "configuration": {"fields": fields}}
     if dtype.name in _CORE_NAMES:
         return dtype.name
     if dtype.kind in _TIME_NAMES:
@@ -51,6 +51,13 @@ def encode_data_type(dtype: np.dtype[Any]) -> JSON:
     if dtype.kind in _SIZED_NAMES and dtype.itemsize > 0 and dtype.subdtype is None:
         return {"name": _SIZED_NAMES[dtype.kind][0], "configuration": {"length_bytes": dtype.itemsize}}
     raise UnsupportedError("Zarr has no data type for these values", feature=f"NumPy type {dtype}")
+
+
+def _encode_member(name: str, dtype: np.dtype[Any]) -> JSON:
+    if dtype.subdtype is not None or dtype.hasobject:
+        kind = "an array" if dtype.subdtype is not None else "of variable length"
+        raise UnsupportedError("Zarr has no such type", feature=f"compound member {name!r} that is {kind}")
+    return encode_data_type(dtype)
 
 
 def decode_data_type(data_type: JSON) -> np.dtype[Any]:
