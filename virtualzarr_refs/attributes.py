@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from virtualzarr_refs.chunk_grid import JSON
+from virtualzarr_refs.errors import ReferenceSetError
 
 type AttributeTypes = Mapping[str, JSON]
 
@@ -58,14 +59,21 @@ def decode_attributes(
 
     Attributes without a recorded type, such as those of another tool's reference set, stay as JSON gives them,
     but for ``_FillValue``, which is decoded as xarray does.
+
+    Raises
+    ------
+    ReferenceSetError
+        If a value does not fit its type.
     """
     decoded: dict[str, Any] = {}
     for name, value in attributes.items():
-        if name == FILL_VALUE and dtype is not None:
-            plain: Any = _decode_fill(value, dtype)
-        else:
-            plain = value
-        decoded[name] = _decode(plain, types[name]) if name in types else plain
+        try:
+            plain = _decode_fill(value, dtype) if name == FILL_VALUE and dtype is not None else value
+            decoded[name] = _decode(plain, types[name]) if name in types else plain
+        except (KeyError, TypeError, ValueError, ArithmeticError, struct.error) as error:
+            raise ReferenceSetError(
+                f"the attribute {name!r}, {value!r:.200}, does not fit its type: {error}"
+            ) from error
     return decoded
 
 
@@ -78,7 +86,7 @@ def plain_fill_value(attributes: Mapping[str, JSON], dtype: np.dtype[Any]) -> di
 
 def _encode(value: Any) -> JSON:  # noqa: ANN401  whatever an attribute may hold
     if isinstance(value, np.ndarray):
-        return [_encode(item) for item in cast("list[Any]", list(value))]
+        return [_encode(item) for item in list(value)] if value.ndim else _encode(value[()])
     if isinstance(value, np.void) and value.dtype.names is not None:
         return [_encode(value[name]) for name in value.dtype.names]
     if isinstance(value, bytes | np.void):
@@ -94,30 +102,50 @@ def _encode(value: Any) -> JSON:  # noqa: ANN401  whatever an attribute may hold
 
 def _decode(value: Any, type_: JSON) -> Any:  # noqa: ANN401
     dtype = _decode_type(type_)
+    if dtype.kind not in "SVc":
+        with np.errstate(over="raise"):
+            return np.array(value, dtype=dtype)[()]
+    shape = _shape(value, _depth(dtype))
+    items = [value]
+    for _ in shape:
+        items = [item for part in items for item in part]
+    return np.array([_decode_item(item, dtype) for item in items], dtype).reshape(shape)[()]
+
+
+def _decode_item(value: Any, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
+    if dtype.subdtype is not None:
+        return _decode(value, _encode_type(dtype.base))
     if dtype.names is not None:
-        return _decode_struct(value, dtype)
-    if dtype.kind in "SV":
-        return _decode_bytes(value, dtype)
+        fields = cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)
+        return tuple(_decode_item(item, fields[name][0]) for item, name in zip(value, dtype.names, strict=True))
+    if isinstance(value, bytes | complex):  # `_decode_fill` has made it
+        return value
     if dtype.kind == "c":
-        pairs = np.array(value, dtype=f"f{dtype.itemsize // 2}")
-        return pairs.view(dtype)[..., 0] if pairs.ndim > 1 else pairs.view(dtype)[0]
-    return np.array(value, dtype=dtype)[()]
+        real, imaginary = value
+        return complex(real, imaginary)
+    return base64.b64decode(value, validate=True) if dtype.kind in "SV" else value
 
 
-def _decode_struct(value: list[Any], dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
-    names = dtype.names or ()
-    fields = cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)
-    if value and isinstance(value[0], list) and len(value[0]) == len(names):
-        return np.array([_decode_struct(item, dtype) for item in value], dtype)
-    parts = (_decode(item, _encode_type(fields[name][0])) for item, name in zip(value, names, strict=True))
-    return np.array(tuple(parts), dtype)[()]
+def _depth(dtype: np.dtype[Any]) -> int:
+    """How deep the lists are that stand for one value of a type, going by the first item of each."""
+    if dtype.subdtype is not None:
+        return len(dtype.shape) + _depth(dtype.base)
+    if dtype.names is not None:
+        return 1 + _depth(cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)[dtype.names[0]][0])
+    return int(dtype.kind == "c")
 
 
-def _decode_bytes(value: Any, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
-    if isinstance(value, list):
-        items = cast("list[Any]", value)
-        return np.array([_decode_bytes(item, dtype) for item in items], dtype)
-    return np.frombuffer(base64.b64decode(value).ljust(dtype.itemsize, b"\0"), dtype)[0]
+def _shape(value: Any, depth: int) -> tuple[int, ...]:  # noqa: ANN401
+    """Shape of an array of values that are lists of this depth; one value has the shape ()."""
+    if isinstance(value, list) and not value:
+        return (0,)
+    if _nesting(value) <= depth:
+        return ()
+    return (len(value), *_shape(value[0], depth))
+
+
+def _nesting(value: Any) -> int:  # noqa: ANN401
+    return 1 + _nesting(value[0]) if isinstance(value, list) and value else int(isinstance(value, list))
 
 
 def _encode_type(dtype: np.dtype[Any]) -> JSON:
@@ -139,13 +167,13 @@ def _decode_type(value: JSON) -> np.dtype[Any]:
 
 def _encode_fill(value: Any, dtype: np.dtype[Any]) -> JSON:  # noqa: ANN401
     """Encode CF's ``_FillValue`` as xarray does for Zarr v3: floats as base64 of a little-endian float64."""
-    item: Any = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
-    if dtype.kind == "f" and isinstance(item, int | float | np.number):
+    item: Any = value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
+    if dtype.kind == "f" and isinstance(item, int | float) and (float(item) == item or math.isnan(item)):
         return _pack(float(item))
-    if dtype.kind == "c" and isinstance(item, int | float | complex | np.number):
+    if dtype.kind == "c" and isinstance(item, int | float | complex):
         number = complex(item)
         return [_pack(number.real), _pack(number.imag)]
-    if dtype.kind in "iu" and isinstance(item, int | float | np.number) and math.isfinite(item) and item == int(item):
+    if dtype.kind in "iu" and isinstance(item, int | float) and math.isfinite(item) and item == int(item):
         return int(item)
     if dtype.kind == "S" and isinstance(item, bytes | str):
         return base64.b64encode(item if isinstance(item, bytes) else item.encode()).decode()
@@ -154,12 +182,16 @@ def _encode_fill(value: Any, dtype: np.dtype[Any]) -> JSON:  # noqa: ANN401
 
 def _decode_fill(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401
     if dtype.kind == "f" and isinstance(value, str):
-        return _unpack(value)
+        return _NOT_FINITE[value] if value in _NOT_FINITE else _unpack(value)
     if dtype.kind == "c" and isinstance(value, list) and all(isinstance(part, str) for part in value):
         return complex(*(_unpack(cast("str", part)) for part in value))
     if dtype.kind == "S" and isinstance(value, str):
         return base64.b64decode(value)
     return value
+
+
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""What some writers put instead of xarray's form; none of them is base64 of eight bytes."""
 
 
 def _pack(number: float) -> str:

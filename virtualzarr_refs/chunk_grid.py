@@ -16,7 +16,7 @@ from virtualzarr_refs.errors import ReferenceSetError
 
 type Shape = tuple[int, ...]
 type ChunkIndex = tuple[int, ...]
-type JSON = None | bool | int | float | str | list[JSON] | dict[str, JSON]
+type JSON = bool | int | float | str | list[JSON] | dict[str, JSON] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def parse_chunk_grid(value: object, shape: Shape) -> ChunkGrid:
         member = cast("dict[str, dict[str, list[int]]]", value)
         name, configuration = cast("str", member["name"]), member["configuration"]
         if name == "regular":
-            return RegularGrid(shape, tuple(configuration["chunk_shape"]))
+            return RegularGrid(shape, tuple(map(_integer, configuration["chunk_shape"])))
         if name in ("rectilinear", "rectangular"):
             return RectilinearGrid(shape, tuple(_parse_edge(edge) for edge in _chunk_shapes(configuration)))
     except (KeyError, TypeError, ValueError) as error:
@@ -202,8 +202,9 @@ def parse_chunk_key_encoding(value: object) -> ChunkKeyEncoding:
     """
     name = value.get("name") if isinstance(value, Mapping) else value
     configuration = value.get("configuration") if isinstance(value, Mapping) else None
-    default = {"default": "/", "v2": "."}.get(cast("str", name))
-    separator = cast("dict[str, str]", configuration or {}).get("separator", default)
+    default = {"default": "/", "v2": "."}.get(name) if isinstance(name, str) else None
+    given = cast("Mapping[str, str]", configuration) if isinstance(configuration, Mapping) else {}
+    separator = given.get("separator", default)
     if default is None or separator not in ("/", "."):
         raise ReferenceSetError(f"the chunk key encoding {value!r} is not known")
     return ChunkKeyEncoding(cast("Literal['default', 'v2']", name), separator)
@@ -227,7 +228,15 @@ def _run_lengths(lengths: Sequence[int]) -> list[JSON]:
     return [length if count == 1 else [length, count] for length, count in runs]
 
 
+def _integer(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r} is no number of elements")
+    return value
+
+
 def _chunk_shapes(configuration: Mapping[str, object]) -> list[object]:
+    if configuration.get("kind", "inline") != "inline":
+        raise ValueError("only inline lists of chunk lengths are known")
     # The earlier extension named the member chunk_shape.
     key = "chunk_shapes" if "chunk_shapes" in configuration else "chunk_shape"
     return cast("list[object]", configuration[key])
@@ -238,9 +247,10 @@ MAX_LISTED_CHUNKS = 1 << 27
 
 
 def _parse_edge(edge: object) -> int | tuple[int, ...]:
-    if isinstance(edge, int):
-        return edge
-    runs = [(run, 1) if isinstance(run, int) else tuple(run) for run in cast("list[int | list[int]]", edge)]
+    if not isinstance(edge, list | tuple):
+        return _integer(edge)
+    pairs = ([run, 1] if isinstance(run, int) else run for run in cast("list[int | list[int]]", edge))
+    runs = [(_integer(length), _integer(count)) for length, count in pairs]
     if sum(count for _, count in runs) > MAX_LISTED_CHUNKS or any(count < 1 for _, count in runs):
         raise ValueError("a run of chunk lengths has an impossible count")
     return tuple(itertools.chain.from_iterable((length,) * count for length, count in runs))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.chunk_grid import ChunkIndex, Shape
 from virtualzarr_refs.errors import NodeNotFoundError
 from virtualzarr_refs.manifest import InlineChunk, Manifest
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata
@@ -76,9 +76,16 @@ class VirtualArray:
         # DESIGN of the mixed codec: a little-endian number of the variant stands before the source's bytes.
         return StoredValue((part,) if variant is None else (struct.pack("<H", variant), part))
 
-    def chunk_keys(self) -> Iterator[str]:
-        """Keys, relative to the array, of the chunks that are there."""
-        return map(self.metadata.chunk_key_encoding.encode, self.manifest.indexes())
+    def chunk_keys(self, prefix: ChunkIndex = ()) -> Iterator[str]:
+        """Keys, relative to the array, of the chunks that are there and whose index starts with `prefix`."""
+        return map(self.metadata.chunk_key_encoding.encode, self.manifest.indexes(prefix))
+
+    def equals(self, other: VirtualArray) -> bool:
+        """Whether both have the same metadata and the same chunks."""
+        return self.metadata == other.metadata and self.manifest.equals(other.manifest)
+
+    def __repr__(self) -> str:
+        return f"VirtualArray({self.dtype} {self.shape}, {self.manifest})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,7 +116,7 @@ class VirtualGroup:
             if not is_node_name(name):
                 raise ValueError(f"{name!r} cannot be the name of a Zarr node")
         if twice := self.arrays.keys() & self.groups.keys():
-            raise ValueError(f"an array and a group share the name {sorted(twice)[0]!r}")
+            raise ValueError(f"an array and a group share the name {min(twice)!r}")
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -166,6 +173,13 @@ class VirtualGroup:
             if isinstance(node, VirtualArray):
                 yield from (_joined(path, key) for key in node.chunk_keys())
 
+    def equals(self, other: VirtualGroup) -> bool:
+        """Whether both hold the same nodes, with the same metadata and the same chunks."""
+        if self is other:
+            return True
+        mine, theirs = dict(self.walk()), dict(other.walk())
+        return mine.keys() == theirs.keys() and all(_same(node, theirs[path]) for path, node in mine.items())
+
     @property
     def urls(self) -> tuple[str, ...]:
         """The sources that references point into, each once, in order of first use."""
@@ -183,10 +197,19 @@ class VirtualGroup:
 
         return xr.open_dataset(cast("Any", self), engine="virtualzarr_refs", **options)
 
+    def __repr__(self) -> str:
+        return f"VirtualGroup(arrays={list(self.arrays)}, groups={list(self.groups)})"
+
 
 def is_node_name(name: str) -> bool:
     """Whether `name` may be part of a store key (Zarr v3 core, "Node names")."""
     return bool(name) and "/" not in name and name.strip(".") != "" and name != METADATA_KEY
+
+
+def _same(a: VirtualArray | VirtualGroup, b: VirtualArray | VirtualGroup) -> bool:
+    if isinstance(a, VirtualArray) and isinstance(b, VirtualArray):
+        return a.equals(b)
+    return type(a) is type(b) and a.metadata == b.metadata
 
 
 def _joined(prefix: str, name: str) -> str:

@@ -90,7 +90,7 @@ class ArrayMetadata:
     codecs: tuple[dict[str, JSON], ...]
     attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     dimension_names: tuple[str | None, ...] | None = None
-    chunk_key_encoding: ChunkKeyEncoding = ChunkKeyEncoding()
+    chunk_key_encoding: ChunkKeyEncoding = ChunkKeyEncoding()  # noqa: RUF009  frozen
     attribute_types: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     encoding: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
@@ -158,14 +158,13 @@ class GroupMetadata:
 
     def to_json(self) -> dict[str, JSON]:
         """The parsed form of ``zarr.json``."""
-        skipped: list[JSON] = [
-            {"path": s.path, "reason": s.reason, "loses_data": s.loses_data} for s in self.skipped
-        ]
-        return {
+        skipped: list[JSON] = [{"path": s.path, "reason": s.reason, "loses_data": s.loses_data} for s in self.skipped]
+        document: dict[str, JSON] = {
             "zarr_format": 3,
             "node_type": "group",
             "attributes": dict(self.attributes),
-        } | _extension(
+        }
+        return document | _extension(
             attribute_types=self.attribute_types,
             unlimited_dimensions=list(self.unlimited_dimensions),
             skipped=skipped,
@@ -208,7 +207,9 @@ def parse_metadata(value: object) -> NodeMetadata:
         raise ReferenceSetError("a zarr.json does not describe a Zarr v3 array or group")
     try:
         return _PARSERS[document["node_type"]](document)
-    except (KeyError, TypeError, AttributeError) as error:
+    except ReferenceSetError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ReferenceSetError(f"a zarr.json lacks or misuses a member: {error!r}") from error
 
 
@@ -225,13 +226,29 @@ def _parse_array(document: dict[str, Any]) -> ArrayMetadata:
         data_type=document["data_type"],
         chunk_grid=parse_chunk_grid(document["chunk_grid"], tuple(cast("list[int]", shape))),
         fill_value=document["fill_value"],
-        codecs=tuple({"name": c} if isinstance(c, str) else dict(c) for c in document["codecs"]),
+        codecs=_parse_codecs(document["codecs"]),
         attributes=dict(document.get("attributes", {})),
-        dimension_names=None if names is None else tuple(names),
+        dimension_names=None if names is None else _parse_names(names),
         chunk_key_encoding=parse_chunk_key_encoding(document["chunk_key_encoding"]),
         attribute_types=dict(extension.get("attribute_types", {})),
         encoding=dict(extension.get("encoding", {})),
     )
+
+
+def _parse_codecs(value: object) -> tuple[dict[str, JSON], ...]:
+    members = cast("list[str | dict[str, JSON]]", value) if isinstance(value, list) else []
+    codecs = [cast("dict[str, JSON]", {"name": c}) if isinstance(c, str) else dict(c) for c in members]
+    if not codecs or not all(isinstance(codec.get("name"), str) for codec in codecs):
+        raise ReferenceSetError(f"the codecs {value!r} are not a list of codecs")
+    return tuple(codecs)
+
+
+def _parse_names(value: object) -> tuple[str | None, ...]:
+    if isinstance(value, list):
+        names = cast("list[object]", value)
+        if all(isinstance(name, str | None) for name in names):
+            return tuple(cast("list[str | None]", names))
+    raise ReferenceSetError(f"the dimension names {value!r} are not a list of names")
 
 
 def _parse_group(document: dict[str, Any]) -> GroupMetadata:

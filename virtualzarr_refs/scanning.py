@@ -9,15 +9,19 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from virtualzarr_refs.byte_range import ByteRange
+from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.metadata import Skipped
@@ -74,6 +78,51 @@ class Scanner(Protocol):
         ------
         VirtualZarrError
             If the file cannot be read at all, or, where `options.strict`, if any node cannot.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrueArray:
+    """An array as the format's own library gives it.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        In elements.
+    dtype : numpy.dtype
+        Of the values, in any byte order; ``object`` for strings of variable length, which are given as `str`.
+    read : callable
+        Takes one slice for each axis, without steps, and returns the values there. Raises VirtualZarrError.
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    read: Callable[[tuple[slice, ...]], NDArray[Any]]
+
+
+class Truth(Protocol):
+    """A file as the format's own library reads it."""
+
+    def find(self, path: str) -> TrueArray | None:
+        """The array that a scan of the file shows at `path`, or None if there is none. Raises VirtualZarrError."""
+        ...
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """What a scanner can also be: able to read values through the format's own library, to compare with.
+
+    Nothing of what turns references into values may have a part in it: neither manifests nor codecs.
+    """
+
+    def open_truth(self, source: Source) -> AbstractContextManager[Truth]:
+        """Open a file for the time of a block.
+
+        Raises
+        ------
+        VirtualZarrError
+            If the library cannot open it.
         """
         ...
 
@@ -195,14 +244,25 @@ def _places_errors(url: str) -> Generator[None]:
         raise error.at(url=url) from error.__cause__
 
 
-def _choose_scanner(source: Source) -> Scanner:
+def find_scanner(source: Source) -> Scanner | None:
+    """The scanner that recognises a file by its first bytes.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read.
+    """
     length = min(HEAD_LENGTH, source.identity().size)
     head = bytes(source.read([ByteRange(0, length)])[0])
-    for candidate in scanners().values():
-        if candidate.recognises(head, source.url):
-            return candidate
-    known = ", ".join(scanners())
-    raise FormatError(f"the file is of none of the formats that can be scanned ({known})", offset=0)
+    return next((scanner for scanner in scanners().values() if scanner.recognises(head, source.url)), None)
+
+
+def _choose_scanner(source: Source) -> Scanner:
+    scanner = find_scanner(source)
+    if scanner is None:
+        known = ", ".join(scanners())
+        raise FormatError(f"the file is of none of the formats that can be scanned ({known})", offset=0)
+    return scanner
 
 
 def _named_scanner(scanner: Scanner | str) -> Scanner:
@@ -227,9 +287,10 @@ def _warn_of_skipped(url: str, group: VirtualGroup) -> None:
 
 
 def _with_progress[T](results: Iterable[T], total: int) -> Iterator[T]:
-    from rich.progress import track  # noqa: PLC0415  only needed on a terminal
+    from rich.console import Console  # noqa: PLC0415  only needed on a terminal
+    from rich.progress import track  # noqa: PLC0415
 
-    yield from track(results, "scanning", total=total)
+    yield from track(results, "scanning", total=total, console=Console(stderr=True))
 
 
 @dataclass(slots=True)

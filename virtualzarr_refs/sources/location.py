@@ -87,4 +87,5 @@ def _join_link(link: str, relative: str) -> str:
     path = f"{parts.path.rstrip('/')}/{relative}"
     if not {".", ".."}.isdisjoint(path.split("/")):  # else left alone: "a//b" may be the key of an object
         path = posixpath.normpath(path)
-    return parts._replace(path=path).geturl()
+    rest = parts._replace(scheme="", netloc="", path="").geturl()
+    return f"{parts.scheme}://{parts.netloc}{path}{rest}"  # `geturl` drops the slashes where there is no host

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import RLock
 
@@ -83,12 +83,7 @@ class RemoteSource(ABC):
 
     def _fetch_batches(self, batches: Sequence[Batch], ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
         spans = [batch.span for batch in batches]
-        try:
-            buffers = self._fetch(spans)
-        except self._failures() as error:
-            if is_range_error(error):
-                self._look_again(ranges)
-            raise translate(error, self.url) from None  # see `translate`
+        buffers = self._guarded(lambda: self._fetch(spans), ranges)
         for span, buffer in zip(spans, buffers, strict=True):
             if len(buffer) != span.length:
                 self._look_again(ranges)
@@ -108,13 +103,21 @@ class RemoteSource(ABC):
             require_same(self.url, self._identity, now)
         require_within(self.url, ranges, now.size)
 
-    def _current_identity(self) -> SourceIdentity:
+    def _guarded[T](self, act: Callable[[], T], ranges: Sequence[ByteRange] = ()) -> T:
+        """Do what may raise `_failures`, and raise our error instead, see `translate`."""
         try:
-            return self._look()
+            return act()
         except SourceError:
             raise
         except self._failures() as error:
-            raise translate(error, self.url) from None  # see `translate`
+            failure, may_be_range = translate(error, self.url), is_range_error(error)
+        # Raised outside of the handler, an error has no foreign one as its context, which dask would pickle too.
+        if ranges and may_be_range:
+            self._look_again(ranges)
+        raise failure
+
+    def _current_identity(self) -> SourceIdentity:
+        return self._guarded(self._look)
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(type(self), max_gap=self._max_gap, max_size=self._max_size), (self.url, self._options)

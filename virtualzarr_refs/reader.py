@@ -1,0 +1,206 @@
+"""Reading the values of a hierarchy, from threads and from event loops: what everything that serves them shares."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio import AbstractEventLoop, Task
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+
+from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE
+from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
+from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.manifest import VirtualChunk
+from virtualzarr_refs.sources import Backend, SourcePool
+from virtualzarr_refs.sources.location import local_path
+from virtualzarr_refs.value import StoredValue, read_values
+
+MAX_THREADS = 32
+"""Remote sources that event loops read at the same time, in one process."""
+
+type Bytes = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How sources are read.
+
+    Parameters
+    ----------
+    storage_options : mapping, optional
+        Options for every source that is not local, such as credentials; never shown.
+    backend : {"auto", "local", "fsspec", "obstore"}
+        Who reads; see `virtualzarr_refs.sources.open_source`.
+    base : str, optional
+        Folder, or url of one, against which relative urls are resolved.
+    max_gap, max_size : int
+        Limits on the joining of ranges into one request, in bytes; see `virtualzarr_refs.byte_range.coalesce`.
+    """
+
+    storage_options: Mapping[str, object] | None = field(default=None, repr=False)
+    backend: Backend = "auto"
+    base: str | None = None
+    max_gap: int = MAX_GAP
+    max_size: int = MAX_SIZE
+
+    def pool(self) -> SourcePool:
+        """A pool of sources that are read in this way, none of them open yet."""
+        limits = {"max_gap": self.max_gap, "max_size": self.max_size}
+        return SourcePool(self.base, self.storage_options, backend=self.backend, **limits)
+
+
+class ValueReader:
+    """Turns store keys into bytes.
+
+    Safe to use from many threads and event loops. Pickled without its open sources.
+
+    Parameters
+    ----------
+    group : VirtualGroup
+        The root of the hierarchy.
+    options : ReadOptions
+        How its sources are read.
+
+    Notes
+    -----
+    Zarr and fsspec take some exceptions to say that a key is not there, and go on with fill values. What is raised
+    here is never one of them; see `_failure`.
+    """
+
+    def __init__(self, group: VirtualGroup, options: ReadOptions) -> None:
+        self.group = group
+        self.options = options
+        self._pool = options.pool()
+        self._local: dict[str, bool] = {}
+        self._waiting: dict[tuple[AbstractEventLoop, str], _Batch] = {}
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether every source is a local file that is mapped into memory."""
+        return all(map(self._is_local, self.group.urls))
+
+    def resolve(self, key: str) -> StoredValue | None:
+        """What a store key stands for, or None if there is nothing under it.
+
+        Raises
+        ------
+        SourceError
+            If the references themselves cannot be read.
+        """
+        try:
+            return self.group.resolve(key)
+        except SourceError as error:
+            raise _failure(error) from error
+
+    def read(self, values: Sequence[StoredValue]) -> list[Bytes]:
+        """Read several values, the neighbours among them together, in this thread.
+
+        Raises
+        ------
+        SourceError
+            If a source is missing, unreadable, or shorter than a byte range says.
+        """
+        try:
+            return read_values(values, self._pool)
+        except SourceError as error:
+            raise _failure(error) from error
+
+    async def read_async(self, value: StoredValue) -> Bytes:
+        """Read one value without holding up the event loop.
+
+        What is asked for of one remote source in the same turn of the loop is read together, in another thread;
+        local files, which are mapped into memory, and inline bytes are at hand.
+
+        Raises
+        ------
+        SourceError
+            If a source is missing, unreadable, or shorter than a byte range says.
+        """
+        url = self._remote_url(value)
+        if url is None:
+            return self.read([value])[0]
+        batch = self._batch((asyncio.get_running_loop(), url))
+        position = batch.add(value)
+        outcome = (await asyncio.shield(batch.task))[position]  # a reader that gives up must not stop the others
+        if isinstance(outcome, SourceError):
+            raise outcome
+        return outcome
+
+    async def read_many_async(self, values: Sequence[StoredValue]) -> list[Bytes]:
+        """Read several values without holding up the event loop; see `read_async`."""
+        if self.is_local:
+            return self.read(values)
+        return await asyncio.gather(*map(self.read_async, values))
+
+    def close(self) -> None:
+        """Close the sources. The reader can still be used, and opens them again."""
+        self._pool.close()
+
+    def _batch(self, key: tuple[AbstractEventLoop, str]) -> _Batch:
+        if key not in self._waiting:
+            values: list[StoredValue] = []
+            # The task starts when those that are ready to run now have run, and have joined the batch.
+            self._waiting[key] = _Batch(values, asyncio.create_task(self._serve(key, values)))
+        return self._waiting[key]
+
+    async def _serve(self, key: tuple[AbstractEventLoop, str], values: list[StoredValue]) -> list[Bytes | SourceError]:
+        loop, _ = key
+        del self._waiting[key]
+        return await loop.run_in_executor(_threads(os.getpid()), self._outcomes, values)
+
+    def _outcomes(self, values: list[StoredValue]) -> list[Bytes | SourceError]:
+        """The bytes or the failure of each value."""
+        try:
+            return [*read_values(values, self._pool)]
+        except SourceTruncatedError as error:
+            if len(values) == 1:
+                return [_failure(error)]
+            return [self._outcomes([value])[0] for value in values]  # the others may be whole
+        except SourceError as error:
+            return [_failure(error) for _ in values]
+
+    def _remote_url(self, value: StoredValue) -> str | None:
+        urls = (part.url for part in value.parts if isinstance(part, VirtualChunk))
+        return next((url for url in urls if not self._is_local(url)), None)
+
+    def _is_local(self, url: str) -> bool:
+        if url not in self._local:
+            mapped = self.options.backend in ("auto", "local")
+            self._local[url] = mapped and local_path(self._pool.resolve(url)) is not None
+        return self._local[url]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.group, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Values that are about to be read together, and the task that does it."""
+
+    values: list[StoredValue]
+    task: Task[list[Bytes | SourceError]]
+
+    def add(self, value: StoredValue) -> int:
+        self.values.append(value)
+        return len(self.values) - 1
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  threads do not live on in a forked process
+    return ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="virtualzarr_refs")
+
+
+def _failure(error: SourceError) -> SourceError:
+    """The same error, but in a form that nobody takes for a missing key or for empty bytes.
+
+    `zarr.storage.FsspecStore`, zarr's sharding codec and fsspec's mapper take any FileNotFoundError to say that a key
+    is not there; the first also takes an OSError that says "not satisfiable" for an empty value.
+    """
+    kind = SourceError if isinstance(error, SourceMissingError) else type(error)
+    message = error.message.replace("not satisfiable", "not to be had")
+    failure = kind(message, url=error.url, node=error.node, feature=error.feature, offset=error.offset)
+    failure.__cause__ = error
+    return failure
