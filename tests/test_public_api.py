@@ -9,6 +9,7 @@ import sys
 from importlib.metadata import entry_points
 
 import pytest
+
 import virtualzarr_refs as vzr
 
 NAMES = {
@@ -49,7 +50,8 @@ NAMES = {
 def run(code: str, **environment: str) -> str:
     """What a fresh Python prints."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith("ZARR_")} | environment
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environ)  # noqa: S603  ours
     return done.stdout.strip()
 
 

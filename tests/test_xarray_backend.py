@@ -22,8 +22,9 @@ from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.chunk_grid import RectilinearGrid, RegularGrid
 from virtualzarr_refs.data_types import encode_data_type, encode_scalar
 from virtualzarr_refs.lazy_array import LazyArray
+from virtualzarr_refs.references.recognition import is_reference_set
 from virtualzarr_refs.store import VirtualStore
-from virtualzarr_refs.xarray_backend import VirtualZarrBackend, is_reference_set
+from virtualzarr_refs.xarray_backend import VirtualZarrBackend
 
 ENGINE = "virtualzarr_refs"
 
@@ -266,6 +267,32 @@ def test_fixed_dimension_of_an_unlimited_one_s_name_is_not_filled_up():
     assert opened(hierarchy, group="g").v.shape == (2,)
 
 
+def test_fixed_dimension_that_hides_an_unlimited_one_in_a_file(tmp_path):
+    path = tmp_path / "file.nc"
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time")
+        file.createVariable("long", "i4", ("time",))[:] = np.arange(5)
+        inner = file.createGroup("g")
+        inner.createDimension("time", 2)
+        inner.createVariable("v", "f8", ("time",))[:] = 1
+    for options in ({}, {"group": "g"}):
+        xr.testing.assert_identical(opened(path, **options), xr.open_dataset(path, engine="netcdf4", **options))
+
+
+def test_enumeration_as_the_library_shows_it(tmp_path):
+    path, members = tmp_path / "file.nc", {"sunny": 0, "wet": 3}
+    with netCDF4.Dataset(path, "w") as file:
+        kind = file.createEnumType("u1", "weather_t", members)
+        file.createDimension("x", 2)
+        file.createVariable("v", kind, ("x",), fill_value=0)[:] = [3, 0]
+    dataset = opened(path)
+    xr.testing.assert_identical(dataset, xr.open_dataset(path, engine="netcdf4"))
+    assert dataset.v.encoding["dtype"].metadata["enum"] == members
+    dataset.to_netcdf(tmp_path / "copy.nc", engine="netcdf4")
+    with netCDF4.Dataset(tmp_path / "copy.nc") as file:
+        assert file["v"].datatype.enum_dict == members
+
+
 # ── Groups ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -437,6 +464,7 @@ def test_file_and_its_references_are_identical(archive, tmp_path):
     xr.testing.assert_identical(xr.open_datatree(target, engine=ENGINE), expected)
     xr.testing.assert_identical(xr.open_datatree(str(target), engine=ENGINE), expected)
     xr.testing.assert_identical(xr.open_datatree(json.loads(target.read_text()), engine=ENGINE), expected)
+
 
 def test_reference_set_may_be_kept_from_pointing_elsewhere(archive, tmp_path):
     vzr.write_json(vzr.scan(archive), tmp_path / "refs.json")

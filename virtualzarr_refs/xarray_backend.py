@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, cast, override
 
 import xarray as xr
@@ -20,16 +19,12 @@ from virtualzarr_refs.errors import NodeNotFoundError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.lazy_array import LazyArray
 from virtualzarr_refs.references import open_refs
+from virtualzarr_refs.references.recognition import Openable, has_reference_name, is_reference_set
 from virtualzarr_refs.scanning import MATERIALISE_LIMIT, TARGET_CHUNK_SIZE, scan
 from virtualzarr_refs.sources import Backend
 from virtualzarr_refs.store import VirtualStore
 from virtualzarr_refs.unlimited_dimensions import UnlimitedDimensions
 from virtualzarr_refs.xarray_store import GroupStore
-
-type Openable = str | os.PathLike[str] | VirtualGroup | Mapping[str, Any]
-
-REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst", ".parq", ".parquet")
-"""How the names of reference sets end."""
 
 
 class VirtualZarrBackend(BackendEntrypoint):
@@ -42,7 +37,7 @@ class VirtualZarrBackend(BackendEntrypoint):
     def guess_can_open(self, filename_or_obj: Any) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Whether this is a hierarchy or a reference set; archive files are left to the engines that know them."""
         if isinstance(filename_or_obj, str | os.PathLike):
-            return os.fspath(cast("str", filename_or_obj)).rstrip("/").endswith(REFERENCE_SUFFIXES)
+            return has_reference_name(os.fspath(cast("str", filename_or_obj)))
         return isinstance(filename_or_obj, VirtualGroup)
 
     @override
@@ -166,25 +161,6 @@ class OpenOptions:
             target_chunk_size=self.target_chunk_size,
             **self.reading,
         )
-
-
-def is_reference_set(url: str | os.PathLike[str]) -> bool:
-    """Whether a url is a reference set's, by its name or, if it is local, by how the file begins.
-
-    No archive format that is scanned begins with a brace, or is a folder.
-    """
-    text = os.fspath(url)
-    if text.rstrip("/").endswith(REFERENCE_SUFFIXES):
-        return True
-    if "://" in text or "::" in text:
-        return False
-    path = Path(text)
-    return _begins_with_brace(path) if path.is_file() else path.is_dir()
-
-
-def _begins_with_brace(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(64).lstrip().startswith(b"{")
 
 
 @dataclass(frozen=True, slots=True)

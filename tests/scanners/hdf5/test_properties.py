@@ -1,0 +1,265 @@
+"""Whatever h5py writes, its references read as h5py does: types, layouts, filters, edges, fills, sizes, masks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+from h5py import h5d, h5p, h5s, h5t, h5z
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from tests.scanners.hdf5.comparison import assert_reads_as_h5py
+
+NEVER, ALLOC, IFSET = h5d.FILL_TIME_NEVER, h5d.FILL_TIME_ALLOC, h5d.FILL_TIME_IFSET
+
+# ── A dataset, and how it is written ─────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a dataset comes to be: created, written in places, resized, written again."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...] | None = None
+    max_shape: tuple[int | None, ...] | None = None
+    newer_format: bool = False
+    filters: tuple[str, ...] = ()
+    fill_value: Any = None
+    fill_time: int = IFSET
+    early: bool = False
+    compact: bool = False
+    written: tuple[tuple[slice, ...], ...] = ((),)
+    resized: tuple[tuple[int, ...], ...] = ()
+    seed: int = 0
+
+    def create(self, file: h5py.File) -> h5py.Dataset:
+        properties = self.properties()
+        limits = tuple(h5s.UNLIMITED if n is None else n for n in self.max_shape or self.shape)
+        space = h5s.create_simple(self.shape, limits)
+        type_ = h5t.py_create(self.dtype, logical=True)
+        try:
+            return h5py.Dataset(h5d.create(file.id, b"x", type_, space, properties))
+        except (ValueError, RuntimeError):  # a filter does not take chunks of this type or size
+            reject()
+
+    def properties(self) -> h5p.PropDCID:
+        properties = h5p.create(h5p.DATASET_CREATE)
+        properties.set_fill_time(self.fill_time)
+        if self.fill_value is not None:
+            properties.set_fill_value(np.asarray(self.fill_value, self.dtype))
+        if self.chunks is not None:
+            properties.set_chunk(self.chunks)
+        if self.compact:
+            properties.set_layout(h5d.COMPACT)
+        elif self.early:
+            properties.set_alloc_time(h5d.ALLOC_TIME_EARLY)
+        for name in self.filters:
+            FILTERS[name](properties)
+        return properties
+
+    def write(self, path: Path) -> None:
+        rng = np.random.default_rng(self.seed)
+        with h5py.File(path, "w", libver="latest" if self.newer_format else "earliest") as file:
+            dataset = self.create(file)
+            for region in self.written:
+                dataset[region] = noise(rng, dataset[region].shape, self.dtype)
+            for shape in self.resized:
+                dataset.resize(shape)
+                corner = tuple(slice(n // 2, None) for n in shape)
+                dataset[corner] = noise(rng, dataset[corner].shape, self.dtype)
+
+
+def noise(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Values of every kind, with long runs so that compressors find something to do."""
+    count = math.prod(shape)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind == "S":
+        return np.array([b"ab"[: i % 3] for i in range(count)], dtype).reshape(shape)
+    if dtype.names:
+        values = np.zeros(shape, dtype)
+        for name in dtype.names:
+            values[name] = noise(rng, shape, dtype[name])
+        return values
+    smooth = np.repeat(rng.integers(0, 100, -(-count // 4)), 4)[:count].astype(dtype)
+    wild = np.frombuffer(rng.bytes(count * dtype.itemsize), dtype)
+    return np.where(rng.random(count) < rng.choice([0, 0.5, 1]), wild, smooth).reshape(shape)
+
+
+def plugin(settings: Mapping[str, Any], flags: int = h5z.FLAG_OPTIONAL) -> Callable[[h5p.PropDCID], None]:
+    number, values = settings["compression"], settings["compression_opts"]
+    return lambda properties: properties.set_filter(number, flags, values)
+
+
+FILTERS: Mapping[str, Callable[[h5p.PropDCID], None]] = {
+    "gzip": lambda p: p.set_deflate(6),
+    "gzip-0": lambda p: p.set_deflate(0),
+    "shuffle": lambda p: p.set_shuffle(),
+    "fletcher32": lambda p: p.set_fletcher32(),
+    "lzf": lambda p: p.set_filter(h5z.FILTER_LZF, h5z.FLAG_OPTIONAL),
+    "szip": lambda p: p.set_szip(h5z.SZIP_NN_OPTION_MASK, 8),
+    "scaleoffset": lambda p: p.set_scaleoffset(h5z.SO_INT, 0),
+    "scaleoffset-float": lambda p: p.set_scaleoffset(h5z.SO_FLOAT_DSCALE, 3),
+    "nbit": lambda p: p.set_filter(h5z.FILTER_NBIT, h5z.FLAG_OPTIONAL),
+    "bzip2": plugin(hdf5plugin.BZip2()),
+    "lz4": plugin(hdf5plugin.LZ4()),
+    "zstd": plugin(hdf5plugin.Zstd()),
+    "blosc-lz4": plugin(hdf5plugin.Blosc(cname="lz4")),
+    "blosc-zlib-bits": plugin(hdf5plugin.Blosc(cname="zlib", shuffle=hdf5plugin.Blosc.BITSHUFFLE)),
+    "blosc2": plugin(hdf5plugin.Blosc2()),
+    "bitshuffle": plugin(hdf5plugin.Bitshuffle()),
+    "bitshuffle-zstd": plugin(hdf5plugin.Bitshuffle(cname="zstd")),
+    "zfp": plugin(hdf5plugin.Zfp(accuracy=0.1)),
+    "zfp-reversible": plugin(hdf5plugin.Zfp(reversible=True)),
+    "sz": plugin(hdf5plugin.SZ(absolute=0.1)),
+    "sz3": plugin(hdf5plugin.SZ3(absolute=0.1)),
+}
+LOSSY = {"scaleoffset-float", "zfp", "zfp-reversible", "sz", "sz3"}
+GENERAL = sorted(FILTERS.keys() - LOSSY - {"scaleoffset", "nbit", "szip"})
+
+DTYPES = [
+    *map(np.dtype, "|b1 |i1 |u1 <i2 >u2 <u4 >i4 <i8 >u8 <f2 >f2 <f4 >f4 <f8 >f8 <c8 >c16 |S1 |S3 |V5".split()),
+    np.dtype([("a", "<i2"), ("b", "<f4")]),
+    np.dtype({"names": ["b", "a"], "formats": ["S2", ">i4"], "offsets": [6, 0], "itemsize": 9}),
+]
+
+# ── Strategies ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def fill_values(dtype: np.dtype) -> st.SearchStrategy[Any]:
+    """Nothing, or a value; those that are easily lost on the way through JSON among them."""
+    special: dict[str, list[Any]] = {
+        "f": [math.nan, -0.0, math.inf, -math.inf, 1.5],
+        "c": [complex(math.nan, -0.0), 1j],
+        "u": [0, 1, np.iinfo(dtype).max if dtype.kind == "u" else 0],
+        "i": [-1, np.iinfo(dtype).min if dtype.kind == "i" else 0],
+        "b": [True],
+        "S": [b"", b"z"],
+    }
+    if dtype.names:
+        return st.sampled_from([None, np.frombuffer(bytes(range(65, 65 + dtype.itemsize)), dtype)[0]])
+    if dtype.kind == "V":
+        return st.sampled_from([None, np.void(b"fill!")])
+    return st.sampled_from([None, *special[dtype.kind]])
+
+
+def pipelines(dtype: np.dtype) -> st.SearchStrategy[tuple[str, ...]]:
+    """Up to three filters in any order, but for those that only make sense as the first."""
+    firsts = [None]
+    if dtype.kind in "iu":
+        firsts += ["scaleoffset", "nbit", "szip"]
+    if dtype.kind == "f" and dtype.itemsize >= 4:
+        firsts += ["nbit", "szip", *sorted(LOSSY)]
+    first = st.sampled_from(firsts)
+    rest = st.lists(st.sampled_from(GENERAL), max_size=2, unique_by=lambda name: name.partition("-")[0])
+    return st.tuples(first, rest).map(lambda both: tuple(filter(None, (both[0], *both[1]))))
+
+
+def slices(shape: tuple[int, ...]) -> st.SearchStrategy[tuple[slice, ...]]:
+    return st.tuples(*(st.tuples(st.integers(0, n), st.integers(0, n)).map(sorted) for n in shape)).map(
+        lambda bounds: tuple(slice(*pair) for pair in bounds)
+    )
+
+
+@st.composite
+def chunked(draw: st.DrawFn) -> Recipe:
+    dtype = draw(st.sampled_from(DTYPES))
+    shape = tuple(draw(st.lists(st.integers(1, 9), min_size=1, max_size=3)))
+    limits = tuple(draw(st.sampled_from([n, n + 4, None])) for n in shape)
+    chunks = tuple(draw(st.integers(1, 12 if limit is None else limit)) for limit in limits)
+    allowed = st.tuples(*(st.integers(1, limit or 14) for limit in limits))
+    resized = tuple(draw(st.lists(allowed, max_size=2)))
+    filters = draw(pipelines(dtype))
+    return Recipe(
+        dtype=dtype,
+        shape=shape,
+        chunks=chunks,
+        max_shape=limits,
+        newer_format=draw(st.booleans()),
+        filters=filters,
+        fill_value=draw(fill_values(dtype)),
+        fill_time=draw(st.sampled_from([IFSET, ALLOC, NEVER])),
+        early=draw(st.booleans()),
+        written=tuple(draw(st.lists(slices(shape), max_size=3))),
+        resized=resized,
+        seed=draw(st.integers(0, 3)),
+    )
+
+
+@st.composite
+def unchunked(draw: st.DrawFn) -> Recipe:
+    dtype = draw(st.sampled_from(DTYPES))
+    shape = tuple(draw(st.lists(st.integers(0, 9), max_size=3)))
+    compact = draw(st.booleans())
+    return Recipe(
+        dtype=dtype,
+        shape=shape,
+        newer_format=draw(st.booleans()),
+        fill_value=draw(fill_values(dtype)),
+        fill_time=draw(st.sampled_from([IFSET, ALLOC, NEVER])),
+        early=draw(st.booleans()),
+        compact=compact,
+        written=tuple(draw(st.lists(slices(shape), max_size=2))) if all(shape) else (),
+        seed=draw(st.integers(0, 3)),
+    )
+
+
+EXAMPLES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+
+@settings(EXAMPLES, max_examples=200)
+@given(recipe=chunked())
+def test_chunked(recipe, tmp_path):
+    recipe.write(tmp_path / "x.h5")
+    assert_reads_as_h5py(tmp_path / "x.h5")
+
+
+@settings(EXAMPLES, max_examples=100)
+@given(recipe=unchunked(), target=st.sampled_from([1, 16, 1 << 20]))
+def test_unchunked(recipe, target, tmp_path):
+    recipe.write(tmp_path / "x.h5")
+    assert_reads_as_h5py(tmp_path / "x.h5", target_chunk_size=target)
+
+
+# ── Chunks of one dataset that went through different filters ────────────────────────────────────────────────────────
+
+
+def stored_chunk(values: np.ndarray, filters: tuple[str, ...], mask: int) -> tuple[bytes, int]:
+    """The bytes of a chunk that went without the filters of a mask, and the mask with those that failed."""
+    applied = [i for i in range(len(filters)) if not mask >> i & 1]
+    recipe = Recipe(values.dtype, values.shape, values.shape, filters=tuple(filters[i] for i in applied))
+    with h5py.File("trial", "w", driver="core", backing_store=False) as file:
+        dataset = recipe.create(file)
+        dataset[...] = values
+        failed, data = dataset.id.read_direct_chunk((0,) * values.ndim)
+    return data, mask | sum(1 << i for position, i in enumerate(applied) if failed >> position & 1)
+
+
+@st.composite
+def masked(draw: st.DrawFn) -> tuple[Recipe, tuple[int, ...]]:
+    dtype = draw(st.sampled_from(DTYPES))
+    filters = draw(pipelines(dtype).filter(bool))
+    recipe = Recipe(dtype, (70,), (16,), newer_format=draw(st.booleans()), filters=filters, seed=draw(st.integers(0, 3)))
+    return recipe, tuple(draw(st.lists(st.integers(0, 2 ** len(filters) - 1), min_size=5, max_size=5)))
+
+
+@settings(EXAMPLES, max_examples=100)
+@given(case=masked())
+def test_filter_masks(case, tmp_path):
+    recipe, masks = case
+    rng = np.random.default_rng(recipe.seed)
+    with h5py.File(tmp_path / "x.h5", "w", libver="latest" if recipe.newer_format else "earliest") as file:
+        dataset = recipe.create(file)
+        for number, wanted in enumerate(masks):
+            data, mask = stored_chunk(noise(rng, (16,), recipe.dtype), recipe.filters, wanted)
+            dataset.id.write_direct_chunk((16 * number,), data, mask)
+    assert_reads_as_h5py(tmp_path / "x.h5")

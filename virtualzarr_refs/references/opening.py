@@ -1,0 +1,65 @@
+"""Opening a reference set of any kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from virtualzarr_refs.errors import UnsupportedError, VirtualZarrError
+from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.references.json_reader import read_json, read_mapping
+from virtualzarr_refs.scanning import absolute_url
+from virtualzarr_refs.sources.redaction import redact
+
+_PARQUET = (".parq", ".parquet", "/")
+
+
+def open_refs(
+    refs: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    allow: Iterable[str] | None = None,
+    mask_fill_value: bool = False,
+) -> VirtualGroup:
+    """Open a reference set.
+
+    Parameters
+    ----------
+    refs : str, path or mapping
+        A JSON file as kerchunk, VirtualiZarr and this package write it, also compressed with gzip or zstd, given by
+        its path or any fsspec url; or the parsed document. Nothing in it is evaluated. Relative urls start at the
+        folder of the file, or at the current directory.
+    storage_options : mapping, optional
+        Options of the filesystem that the set, and sources of which it gives only the url, are read through.
+    allow : iterable of str, optional
+        Folders and complete urls that references may point to. By default a local set may point anywhere; one that
+        came over a network may not point to local files, nor to addresses of this machine or of a private network.
+    mask_fill_value : bool
+        Whether the fill value of arrays in a Zarr v2 set stands for missing values too, where no attribute
+        ``_FillValue`` says what does. kerchunk leaves that attribute out of its sets, so this shows missing values
+        as such; but it also takes true zeros for missing where HDF5's default fill value is zero.
+
+    Returns
+    -------
+    VirtualGroup
+        Its ``skipped`` names references that lie outside the chunk grid of their array.
+
+    Raises
+    ------
+    ReferenceSetError
+        If the set is malformed, or points where it may not.
+    UnsupportedError
+        If an array of a Zarr v2 set cannot be shown as Zarr v3.
+    SourceError
+        If the file cannot be read.
+    """
+    if isinstance(refs, Mapping):
+        return read_mapping(refs, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
+    url = absolute_url(refs)
+    try:
+        if os.fspath(refs).endswith(_PARQUET):
+            raise UnsupportedError("reference sets in Parquet are not read yet; write the set as JSON")
+        return read_json(url, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
+    except VirtualZarrError as error:
+        raise error.at(url=redact(url)) from error.__cause__
