@@ -29,8 +29,11 @@ from virtualzarr_refs.sources import Backend, Source, open_source
 
 ENTRY_POINT_GROUP = "virtualzarr_refs.scanners"
 
-HEAD_LENGTH = 64 * 1024
-"""Bytes from the start of a file that scanners recognise it by."""
+HEAD_LENGTHS = (64 * 1024, 2 * 1024 * 1024)
+"""Bytes from the start of a file that scanners recognise it by; the more only if none does by the fewer.
+
+An HDF5 file may begin with a block of the user's own, of any length.
+"""
 
 MATERIALISE_LIMIT = 256 * 1024 * 1024
 """Bytes of values that one array may have, for it to be read at scan time where it is no byte range."""
@@ -68,7 +71,7 @@ class Scanner(Protocol):
         ...
 
     def recognises(self, head: bytes, url: str) -> bool:
-        """Whether a file that starts with `head` (up to 64 KiB) is of this format."""
+        """Whether a file that starts with `head` (64 KiB, or 2 MiB if nobody knows those) is of this format."""
         ...
 
     def scan(self, source: Source, options: ScanOptions) -> VirtualGroup:
@@ -82,6 +85,14 @@ class Scanner(Protocol):
         ...
 
 
+type Region = tuple[slice, ...]
+"""One slice for each axis, with a start, a stop and no step."""
+
+
+def _may_be_written(_: Region) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class TrueArray:
     """An array as the format's own library gives it.
@@ -93,12 +104,16 @@ class TrueArray:
     dtype : numpy.dtype
         Of the values, in any byte order; ``object`` for strings of variable length, which are given as `str`.
     read : callable
-        Takes one slice for each axis, without steps, and returns the values there. Raises VirtualZarrError.
+        Takes a region and returns the values there. Raises VirtualZarrError.
+    is_unwritten : callable
+        Takes a region and says whether all of it holds one fill value, because nothing was ever written there; False
+        where the library does not know. Spares reading arrays that are large and nearly empty.
     """
 
     shape: Shape
     dtype: np.dtype[Any]
-    read: Callable[[tuple[slice, ...]], NDArray[Any]]
+    read: Callable[[Region], NDArray[Any]]
+    is_unwritten: Callable[[Region], bool] = _may_be_written
 
 
 class Truth(Protocol):
@@ -252,9 +267,13 @@ def find_scanner(source: Source) -> Scanner | None:
     SourceError
         If the file cannot be read.
     """
-    length = min(HEAD_LENGTH, source.identity().size)
-    head = bytes(source.read([ByteRange(0, length)])[0])
-    return next((scanner for scanner in scanners().values() if scanner.recognises(head, source.url)), None)
+    size = source.identity().size
+    for length in HEAD_LENGTHS:
+        head = bytes(source.read([ByteRange(0, min(length, size))])[0])
+        found = next((scanner for scanner in scanners().values() if scanner.recognises(head, source.url)), None)
+        if found is not None or size <= length:
+            return found
+    return None
 
 
 def _choose_scanner(source: Source) -> Scanner:
@@ -306,20 +325,35 @@ class SkipLog:
     strict: bool
     records: list[Skipped] = field(default_factory=list[Skipped])
 
-    @contextmanager
-    def node(self, path: str) -> Generator[None]:
+    def node(self, path: str) -> AbstractContextManager[None, bool]:
         """Turn an error of the block into a record of the node at `path`."""
-        try:
-            yield
-        except VirtualZarrError as error:
-            error.at(node=path)
-            if self.strict:
-                raise
-            self.records.append(Skipped(path, _reason(error)))
+        return _Node(self, path)
 
     def note(self, path: str, reason: str) -> None:
         """Record a node that carries no data of its own; never raises."""
         self.records.append(Skipped(path, reason, loses_data=False))
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """The block of `SkipLog.node`.
+
+    Not a generator: an error that is thrown into one keeps itself alive, and with it whatever its block had open.
+    """
+
+    log: SkipLog
+    path: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, VirtualZarrError):
+            return False
+        error.at(node=self.path)
+        if not self.log.strict:
+            self.log.records.append(Skipped(self.path, _reason(error)))
+        return not self.log.strict
 
 
 def _reason(error: VirtualZarrError) -> str:

@@ -109,7 +109,7 @@ def _move_chunks(path: str, manifest: Manifest) -> tuple[SidecarFile, Manifest]:
     chunks = tuple(manifest.inline[position] for position in positions)
     file = SidecarFile(_file_name(path, chunks), chunks)
     ends = list(itertools.accumulate(map(len, chunks), initial=0))
-    url_id, offset, length = np.array(manifest.url_id), np.array(manifest.offset), np.array(manifest.length)
+    url_id, offset, length = np.array(manifest.url_id), np.array(manifest.offset), np.array(manifest.length, np.uint64)
     url_id.reshape(-1)[positions] = len(manifest.urls)
     offset.reshape(-1)[positions] = ends[:-1]
     length.reshape(-1)[positions] = np.diff(ends)

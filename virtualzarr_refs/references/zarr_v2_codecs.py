@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -84,9 +84,15 @@ def write_pipeline(codecs: Sequence[Codec], dtype: np.dtype[Any]) -> list[Config
         stored = stored_type(filters, dtype)
     except UnsupportedError as error:
         raise NotRepresentableError("its filters are for another data type than the array's") from error
-    if filters and byte_order(stored) not in (None, byte_order(dtype)):
+    if filters and byte_order(stored) not in (None, serialized_order(codecs)):
         raise NotRepresentableError("its filters and its values have different byte orders")
     return written
+
+
+def serialized_order(codecs: Sequence[Codec]) -> Literal["little", "big"]:
+    """The byte order that the codec ``bytes`` of a Zarr v3 pipeline names; little-endian where there is none."""
+    serializer = next((codec for codec in codecs if codec["name"] == "bytes"), {})
+    return cast("dict[str, Any]", serializer.get("configuration") or {}).get("endian", "little")
 
 
 def _complete(codec: object, dtype: np.dtype[Any]) -> Configuration:

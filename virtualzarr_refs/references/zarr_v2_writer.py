@@ -18,7 +18,7 @@ from virtualzarr_refs.chunk_grid import JSON, RegularGrid
 from virtualzarr_refs.data_types import decode_scalar
 from virtualzarr_refs.errors import NotRepresentableError
 from virtualzarr_refs.metadata import EXTENSION, ArrayMetadata, GroupMetadata
-from virtualzarr_refs.references.zarr_v2_codecs import ZARR_V2, Codec, Configuration, write_pipeline
+from virtualzarr_refs.references.zarr_v2_codecs import ZARR_V2, Codec, Configuration, serialized_order, write_pipeline
 from virtualzarr_refs.references.zarr_v2_reader import DIMENSIONS
 from virtualzarr_refs.references.zarr_v2_types import (
     is_zero,
@@ -96,7 +96,7 @@ def _encoding(metadata: ArrayMetadata) -> _Encoding:
         whole = cast("dict[str, Any]", first["configuration"])
         return _Encoding(read_dtype(whole["dtype"]), whole["order"], whole["codecs"])
     order, codecs = _split_transposition(metadata)
-    dtype = _stored_type(metadata.dtype, codecs)
+    dtype = metadata.dtype if metadata.dtype.kind == "O" else metadata.dtype.newbyteorder(serialized_order(codecs))
     pipeline = write_pipeline(codecs, dtype)
     if not pipeline or codecs[-1]["name"] in ("bytes", "vlen-utf8"):
         return _Encoding(dtype, order, pipeline)
@@ -115,12 +115,6 @@ def _split_transposition(metadata: ArrayMetadata) -> tuple[Literal["C", "F"], tu
     if list(axes) == straight[::-1]:
         return "F", tuple(rest)
     raise NotRepresentableError(f"its chunks are stored with their axes in the order {axes}")
-
-
-def _stored_type(dtype: np.dtype[Any], codecs: tuple[Codec, ...]) -> np.dtype[Any]:
-    serializer = next((codec for codec in codecs if codec["name"] == "bytes"), {})
-    order = cast("dict[str, Any]", serializer.get("configuration") or {}).get("endian", "little")
-    return dtype if dtype.kind == "O" else dtype.newbyteorder(order)
 
 
 def _write_fill(metadata: ArrayMetadata, dtype: np.dtype[Any], *, has_missing: bool) -> tuple[JSON, dict[str, JSON]]:
