@@ -1,4 +1,4 @@
-"""Datasets in one piece, cut into chunks that can be read one by one."""
+"""Arrays in one piece, cut into chunks that can be read one by one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cut(shape: Shape, item_size: int, target: int) -> RegularGrid:
     chunk = [max(1, length) for length in shape]
     for axis, length in enumerate(shape):
         size = math.prod(chunk) * item_size
-        if size <= target or not size:
+        if size <= target or not length:
             break
         chunk[axis] = _nearest_divisor(length, size, target)
         if chunk[axis] > 1:
