@@ -93,6 +93,8 @@ def _encode(value: Any) -> JSON:  # noqa: ANN401  whatever an attribute may hold
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, complex | np.complexfloating):
         return [float(value.real), float(value.imag)]
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return int(value.view("i8"))
     if isinstance(value, np.generic):
         return cast("JSON", value.item())
     if isinstance(value, list | tuple):

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from virtualzarr_refs.chunk_grid import JSON
+from virtualzarr_refs.chunk_grid import JSON, Shape
 from virtualzarr_refs.errors import ReferenceSetError, UnsupportedError
 
 STRING = "string"
@@ -114,6 +114,15 @@ def decode_scalar(value: JSON, dtype: np.dtype[Any]) -> Any:  # noqa: ANN401  a 
         return _DECODERS[dtype.kind](value, dtype)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ReferenceSetError(f"the fill value {value!r} does not fit the type {dtype}: {error}") from error
+
+
+def split_axes(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], Shape]:
+    """The type of an element, and the axes that subarray types, however nested, add to an array's own."""
+    axes: Shape = ()
+    while dtype.subdtype is not None:
+        dtype, inner = dtype.subdtype
+        axes += inner
+    return dtype, axes
 
 
 def _field(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:

@@ -202,8 +202,8 @@ class VirtualGroup:
 
 
 def is_node_name(name: str) -> bool:
-    """Whether `name` may be part of a store key (Zarr v3 core, "Node names")."""
-    return bool(name) and "/" not in name and name.strip(".") != "" and name != METADATA_KEY
+    """Whether `name` may be part of a store key (Zarr v3 core, "Node names"); zarr takes a backslash for a slash."""
+    return bool(name) and not {"/", "\\"} & set(name) and name.strip(".") != "" and name != METADATA_KEY
 
 
 def _same(a: VirtualArray | VirtualGroup, b: VirtualArray | VirtualGroup) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import numpy as np
 from h5py import h5d, h5p
 from numpy.typing import NDArray
 
+from scanners.contiguous import contiguous_manifest, cut
 from scanners.hdf5.chunks import (
     ChunkTable,
     build_manifest,
@@ -20,15 +23,19 @@ from scanners.hdf5.chunks import (
     is_partial,
     read_chunk_table,
 )
-from scanners.hdf5.contiguous import contiguous_manifest, cut
 from scanners.hdf5.datatypes import Storage, ValueType, read_value_type
-from scanners.hdf5.header import EXTENSIBLE_ARRAY, LAYOUT, ChunkedLayout, HeaderReader, parse_chunked_layout
+from scanners.hdf5.dimensions import DatasetView
+from scanners.hdf5.header import LAYOUT, HeaderReader
+from scanners.hdf5.index import IndexFile, IndexRequest, read_index
+from scanners.hdf5.layout import ChunkedLayout, IndexType, parse_chunked_layout
 from scanners.hdf5.misplaced import MisplacedChunks, is_fault_present
 from scanners.hdf5.opening import h5py_errors
 from scanners.hdf5.pipelines import Pipeline, applied, build_pipeline, mixed_codec, read_filters
 from scanners.hdf5.records import DatasetRecord
+from scanners.hdf5.superblock import chunk_tree_k
 from scanners.hdf5.tree import reopen_beside_file
 from scanners.hdf5.values import materialise
+from scanners.hdf5.virtual import check_sources
 from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.chunk_grid import JSON, RegularGrid, Shape
 from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter
@@ -106,7 +113,7 @@ class Placed:
 def build_array(
     record: DatasetRecord,
     attributes: Mapping[str, Any],
-    dimensions: tuple[str, ...],
+    view: DatasetView,
     facts: SourceFacts,
     options: ScanOptions,
 ) -> VirtualArray:
@@ -118,8 +125,8 @@ def build_array(
         The dataset.
     attributes : mapping
         Those to show.
-    dimensions : tuple of str
-        Names of the dataset's axes.
+    view : DatasetView
+        How NetCDF shows it.
     facts : SourceFacts
         Its file.
     options : ScanOptions
@@ -142,15 +149,13 @@ def build_array(
         record = reopen_beside_file(record)
     stored = Stored(record, facts, properties, read_value_type(tid), filters, options)
     placed = _PLACERS[layout](stored)
-    return VirtualArray(_metadata(stored, placed, attributes, dimensions), placed.manifest)
+    return VirtualArray(_metadata(stored, placed, attributes, view), placed.manifest)
 
 
-def _metadata(
-    stored: Stored, placed: Placed, attributes: Mapping[str, Any], dimensions: tuple[str, ...]
-) -> ArrayMetadata:
+def _metadata(stored: Stored, placed: Placed, attributes: Mapping[str, Any], view: DatasetView) -> ArrayMetadata:
     value_type = stored.value_type
-    shown = {**attributes, **_flags(value_type, attributes)}
-    plain, types = encode_attributes(shown, value_type.dtype)
+    flags = _flags(value_type, attributes)
+    plain, types = encode_attributes({**attributes, **flags}, value_type.dtype)
     extra = tuple(f"{stored.record.name}_axis_{i}" for i in range(len(value_type.axes)))
     return ArrayMetadata(
         data_type=encode_data_type(value_type.dtype),
@@ -158,9 +163,9 @@ def _metadata(
         fill_value=encode_scalar(_fill_value(stored), value_type.dtype),
         codecs=placed.codecs,
         attributes=plain,
-        dimension_names=dimensions + extra,
+        dimension_names=view.dimensions + extra,
         attribute_types=types,
-        encoding=_encoding(stored, placed),
+        encoding=_encoding(stored, placed, view, tuple(flags)),
     )
 
 
@@ -172,23 +177,33 @@ def _flags(value_type: ValueType, attributes: Mapping[str, Any]) -> dict[str, An
     return {"flag_values": values, "flag_meanings": " ".join(value_type.members)}
 
 
-def _encoding(stored: Stored, placed: Placed) -> dict[str, JSON]:
-    filters: list[JSON] = [{"name": step.label, "values": list(step.values)} for step in stored.filters]
-    members: dict[str, JSON] = {name: int(value) for name, value in stored.value_type.members.items()}
-    facts: dict[str, JSON] = {"filters": filters, "enum": members, "materialised": placed.materialised}
-    facts["layout"] = _LAYOUT_NAMES[stored.properties.get_layout()]
+def _encoding(stored: Stored, placed: Placed, view: DatasetView, derived: tuple[str, ...]) -> dict[str, JSON]:
+    facts: dict[str, JSON] = {
+        "filters": [{"name": step.label, "values": list(step.values)} for step in stored.filters],
+        "enum": {name: int(value) for name, value in stored.value_type.members.items()},
+        "derived_attributes": list(derived),
+        "byte_order": "" if stored.record.id.dtype.base.isnative else _OTHER_ORDER,
+        "fixed_axes": list(view.fixed_axes),
+        "materialised": placed.materialised,
+        "layout": _LAYOUT_NAMES[stored.properties.get_layout()],
+    }
     return {name: value for name, value in facts.items() if value}
 
 
+_OTHER_ORDER = "big" if sys.byteorder == "little" else "little"
+
+
 def _fill_value(stored: Stored) -> Any:  # noqa: ANN401  a scalar of any type
-    """What HDF5 gives for values that were never written; zeros where nothing is defined."""
-    dtype = stored.value_type.dtype
+    """What h5py gives for values that were never written: zeros where no fill value is defined, or never used."""
+    dtype, properties = stored.value_type.dtype, stored.properties
     if stored.value_type.storage is Storage.POINTERS:
         return ""
-    element = np.zeros((), stored.record.id.dtype)
     with h5py_errors("the fill value cannot be read"):
-        if stored.properties.fill_value_defined() == h5d.FILL_VALUE_USER_DEFINED:
-            stored.properties.get_fill_value(element)
+        is_used = properties.get_fill_time() != h5d.FILL_TIME_NEVER
+        if not is_used or properties.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
+            return np.zeros((), dtype)[()]
+        element = np.zeros((), stored.record.id.dtype)
+        properties.get_fill_value(element)
     first = element.reshape(-1)[:1].astype(dtype)
     return first[0]
 
@@ -209,6 +224,8 @@ def _place_virtual(stored: Stored) -> Placed:
     }
     if names - {"."}:
         _refuse_other_files(stored, "virtual dataset over other files")
+    with h5py_errors("the sources of the virtual dataset cannot be looked at"):
+        check_sources(stored.record.id)
     return _place_inline(stored, "virtual dataset, put together from other datasets")
 
 
@@ -228,15 +245,25 @@ def _refuse_other_files(stored: Stored, feature: str) -> None:
         raise UnsupportedError("a remote file's data in other files is not read; scan a local copy", feature=feature)
 
 
+_PREFIX = "HDF5_EXTFILE_PREFIX"
+"""Variable of the environment that tells libhdf5 where files of external storage are."""
+
+
 def _place_external(stored: Stored) -> Placed:
     _refuse_other_files(stored, "external storage")
     count = stored.properties.get_external_count()
     name, offset, size = stored.properties.get_external(0)
     beside = Path(stored.record.file).parent / os.fsdecode(name)
-    whole = size >= math.prod(stored.record.shape) * stored.value_type.size
-    pointers = stored.value_type.storage is Storage.POINTERS
-    if count > 1 or not whole or pointers or not beside.is_file():
-        return _place_inline(stored, "external storage in several files")
+    length = math.prod(stored.record.shape) * stored.value_type.size
+    if (
+        count > 1
+        or size < length
+        or stored.value_type.storage is Storage.POINTERS
+        or _PREFIX in os.environ  # the file may be another one
+        or not beside.is_file()
+        or beside.stat().st_size < offset + length  # HDF5 reads zeros beyond the end
+    ):
+        return _place_inline(stored, "external storage in several files, or not whole")
     return _place_piece(stored, str(beside.absolute()), int(offset), beside.stat().st_size)
 
 
@@ -268,11 +295,30 @@ def _place_chunked(stored: Stored) -> Placed:
     return Placed(shown, codecs, _reshaped(manifest, shown.grid_shape))
 
 
+FEW_CHUNKS = 100
+"""Chunks that libhdf5 lists faster one by one than we parse an index in bulk."""
+
+
 def _read_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
+    if math.prod(grid.grid_shape) > FEW_CHUNKS:
+        with suppress(FormatError):  # an index that we cannot make sense of is libhdf5's to judge
+            return read_index(_index_request(stored, grid))
+    return _list_chunks(stored, grid)
+
+
+def _index_request(stored: Stored, grid: RegularGrid) -> IndexRequest:
+    headers, layout = stored.facts.headers, _chunked_layout(stored)
+    file = IndexFile(headers.source, headers.base, headers.offset_size, headers.length_size)
+    k = chunk_tree_k(headers) if layout.index_type is IndexType.BTREE1 else 0
+    return IndexRequest(layout, file, grid, stored.record.max_shape, bool(stored.filters), k)
+
+
+def _list_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
+    """Have libhdf5 list the chunks."""
     limits = stored.record.max_shape
     # Where one axis can grow, and only one, newer files have an extensible array.
     suspect = limits.count(None) == 1 and limits[0] is not None and is_fault_present()
-    if suspect and _chunked_layout(stored).index_type == EXTENSIBLE_ARRAY:
+    if suspect and _chunked_layout(stored).index_type is IndexType.EXTENSIBLE_ARRAY:
         return read_chunk_table(stored.record.id, grid, MisplacedChunks.of(limits, grid.chunk_shape))
     return read_chunk_table(stored.record.id, grid)
 
@@ -297,15 +343,15 @@ def _chunked_layout(stored: Stored) -> ChunkedLayout:
     message = stored.facts.headers.message(stored.record.key[1], LAYOUT)
     if message is None:
         raise FormatError("the object header has no layout message")
-    return parse_chunked_layout(message)
+    return parse_chunked_layout(message, stored.facts.headers.offset_size, stored.facts.headers.length_size)
 
 
 def _codecs(stored: Stored, mask: NDArray[np.uint32]) -> tuple[Pipeline, NDArray[np.uint16] | None]:
     """The array's codecs and, where chunks went through different filters, the variant of each chunk."""
+    if not (mask != mask[:1]).any():
+        return build_pipeline(stored.value_type, applied(stored.filters, int(mask[0]) if len(mask) else 0)), None
     masks, variant = np.unique(mask, return_inverse=True)
     pipelines = tuple(build_pipeline(stored.value_type, applied(stored.filters, int(m))) for m in masks)
-    if not pipelines:
-        return build_pipeline(stored.value_type, stored.filters), None
     distinct = tuple({str(pipeline): pipeline for pipeline in pipelines}.values())
     if len(distinct) == 1:
         return distinct[0], None

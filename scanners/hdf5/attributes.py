@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import h5py
@@ -11,7 +12,10 @@ from h5py import h5a, h5r, h5s, h5t
 from numpy.typing import NDArray
 
 from scanners.hdf5.opening import h5py_errors
-from scanners.hdf5.text import decode_text
+from scanners.hdf5.type_cache import TypeCache
+from scanners.text import decode_text
+from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.data_types import split_axes
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.scanning import SkipLog
 
@@ -50,6 +54,8 @@ def read_attributes(oid: Any, path: str, skips: SkipLog) -> dict[str, Any]:  # n
             if name in _BOOKKEEPING:
                 continue
             with skips.node(f"{path}@{name}"), h5py_errors("an attribute cannot be read"):
+                if name in attributes:
+                    raise UnsupportedError("another attribute has this name too, in another encoding")
                 attributes[name] = read_attribute(aid)
     return attributes
 
@@ -62,10 +68,12 @@ def read_attribute(aid: h5a.AttrID) -> Any:  # noqa: ANN401  whatever an attribu
     UnsupportedError
         If its type has no counterpart.
     """
-    if aid.get_space().get_simple_extent_type() == h5s.NULL:
-        return _empty(aid)
-    values = _raw_values(aid)
-    decoded = _decoder(aid)(values, aid)
+    known, space = _attribute_type(aid.get_type()), aid.get_space()
+    if known.decode is None:
+        raise UnsupportedError("an attribute of this type cannot be shown as JSON", feature=str(known.dtype))
+    if space.get_simple_extent_type() == h5s.NULL:
+        return _empty(known)
+    decoded = known.decode(_raw_values(aid, known, space), aid)
     if isinstance(decoded, np.ndarray):
         array = cast("NDArray[Any]", decoded)
         return array.reshape(-1)[0] if array.size == 1 else array
@@ -77,10 +85,14 @@ def attached_scales(oid: Any) -> tuple[tuple[Any, ...], ...]:  # noqa: ANN401  a
     with h5py_errors("the dimension scales cannot be read"):
         if not h5a.exists(oid, DIMENSION_LIST.encode()):
             return ()
-        values = _raw_values(h5a.open(oid, DIMENSION_LIST.encode()))
-        if values.dtype != np.dtype(object):
+        aid = h5a.open(oid, DIMENSION_LIST.encode())
+        if h5py.check_ref_dtype(h5py.check_vlen_dtype(aid.dtype) or aid.dtype) is not h5py.Reference:
             return ()
-        return tuple(tuple(_targets(references, oid)) for references in values.reshape(-1).tolist())
+        return tuple(tuple(_targets(references, oid)) for references in _references(aid).reshape(-1).tolist())
+
+
+def _references(aid: h5a.AttrID) -> NDArray[Any]:
+    return _raw_values(aid, _attribute_type(aid.get_type()), aid.get_space())
 
 
 def _targets(references: Any, oid: Any) -> list[Any]:  # noqa: ANN401
@@ -100,26 +112,66 @@ def reference_path(reference: Any, oid: Any) -> str:  # noqa: ANN401
     return decode_text(cast("bytes", h5r.get_name(reference, oid)) or b"")
 
 
-def _raw_values(aid: h5a.AttrID) -> NDArray[Any]:
-    values = np.zeros(aid.shape, dtype=aid.dtype)
+@dataclass(frozen=True, slots=True)
+class _AttributeType:
+    """A datatype of attributes, understood.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        As h5py has it.
+    element : numpy.dtype
+        Of one value.
+    axes : tuple of int
+        Axes that an array type adds.
+    memory : h5py.h5t.TypeID
+        What libhdf5 is to convert to.
+    decode : callable, optional
+        Makes what is shown of values and their attribute; None where nothing can be shown.
+    """
+
+    dtype: np.dtype[Any]
+    element: np.dtype[Any]
+    axes: Shape
+    memory: h5t.TypeID
+    decode: Callable[[NDArray[Any], h5a.AttrID], Any] | None
+
+
+def _understand(tid: h5t.TypeID, _: bytes) -> _AttributeType:
+    dtype = cast("np.dtype[Any]", tid.dtype)
+    element, axes = split_axes(dtype)
+    memory = tid.copy() if is_opaque(tid) else h5t.py_create(dtype)
+    return _AttributeType(dtype, element, axes, memory, _decoder(element))
+
+
+_attribute_type = TypeCache(_understand)
+
+
+def _raw_values(aid: h5a.AttrID, known: _AttributeType, space: h5s.SpaceID) -> NDArray[Any]:
+    values = np.zeros(space.get_simple_extent_dims() + known.axes, known.element)
     if values.size:
-        aid.read(values)
+        aid.read(values, mtype=known.memory)
     return values
 
 
-def _empty(aid: h5a.AttrID) -> Any:  # noqa: ANN401
-    return "" if isinstance(aid.get_type(), h5t.TypeStringID) else np.zeros(0, aid.dtype.newbyteorder("="))
+def _empty(known: _AttributeType) -> Any:  # noqa: ANN401
+    return "" if _is_text(known.element) else np.zeros(0, packed_dtype(known.element))
 
 
-def _decoder(aid: h5a.AttrID) -> Callable[[NDArray[Any], h5a.AttrID], Any]:
-    dtype = aid.dtype.base
+def _is_text(element: np.dtype[Any]) -> bool:
+    return h5py.check_string_dtype(element) is not None or h5py.check_ref_dtype(element) is h5py.Reference
+
+
+def _decoder(dtype: np.dtype[Any]) -> Callable[[NDArray[Any], h5a.AttrID], Any] | None:
     if h5py.check_string_dtype(dtype) is not None:
         return _decode_strings
     if h5py.check_ref_dtype(dtype) is h5py.Reference:
         return _decode_references
-    if dtype.hasobject:
-        raise UnsupportedError("an attribute of this type cannot be shown as JSON", feature=str(aid.dtype))
-    return _decode_plain
+    is_plain = all(leaf.kind in "biufcSVmM" and leaf.name not in _LONG_DOUBLES for leaf in leaves(dtype))
+    return _decode_plain if is_plain else None
+
+
+_LONG_DOUBLES = {np.dtype(code).name for code in "gG"} - {"float64", "complex128"}
 
 
 def _decode_strings(values: NDArray[Any], _: h5a.AttrID) -> Any:  # noqa: ANN401
@@ -139,6 +191,19 @@ def _decode_references(values: NDArray[Any], aid: h5a.AttrID) -> Any:  # noqa: A
 
 def _decode_plain(values: NDArray[Any], _: h5a.AttrID) -> NDArray[Any]:
     return values.astype(packed_dtype(values.dtype))
+
+
+def is_opaque(tid: Any) -> bool:  # noqa: ANN401  h5py.h5t.TypeID
+    """Whether values are bytes that only the file knows the meaning of; libhdf5 converts them to nothing else."""
+    return tid.get_class() == h5t.OPAQUE and tid.dtype.kind == "V"
+
+
+def leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The types of all that a structured type is made of, however deep; any other type is its only one."""
+    if dtype.names is None:
+        return [dtype] if dtype.subdtype is None else leaves(dtype.base)
+    fields = cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)
+    return [leaf for name in dtype.names for leaf in leaves(fields[name][0])]
 
 
 def packed_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

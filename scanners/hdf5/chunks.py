@@ -95,8 +95,10 @@ def check_chunks(table: ChunkTable, file_size: int, chunk_bytes: int, *, filtere
 
 def is_partial(table: ChunkTable, grid: RegularGrid) -> NDArray[np.bool_]:
     """Which of the chunks reach beyond the dataset."""
-    ends = (table.index + 1) * np.array(grid.chunk_shape, np.int64)
-    return (ends > np.array(grid.shape, np.int64)).any(axis=1)
+    partial = np.zeros(len(table.index), np.bool_)
+    for axis, (size, length) in enumerate(zip(grid.shape, grid.chunk_shape, strict=True)):
+        partial |= table.index[:, axis] >= size // length
+    return partial
 
 
 def build_manifest(table: ChunkTable, grid: RegularGrid, url: str, variant: NDArray[np.uint16] | None) -> Manifest:
@@ -125,21 +127,25 @@ def build_manifest(table: ChunkTable, grid: RegularGrid, url: str, variant: NDAr
         return Manifest.missing(grid_shape)
     if math.prod(grid_shape) > MAX_CELLS:
         raise UnsupportedError(f"a grid of {math.prod(grid_shape)} chunks is too large; the limit is {MAX_CELLS}")
-    place = tuple(table.index.T)
-    url_id = np.full(grid_shape, MISSING, np.uint32)
-    url_id[place] = 0
+    place: Any = tuple(table.index.T)
+    spread = _spreader(grid_shape, np.asarray(np.ravel_multi_index(place, grid_shape)))
+    url_id = spread(np.zeros(len(table.index), np.uint32), MISSING)
     if np.count_nonzero(url_id == 0) != len(table.index):
         raise FormatError("two chunks of the index claim the same place")
-    spread = _spreader(grid_shape, place)
-    variants = None if variant is None else spread(variant)
-    return Manifest((url,), url_id, spread(table.offset), spread(table.length), variants)
+    variants = None if variant is None else spread(variant, 0)
+    return Manifest((url,), url_id, spread(table.offset, 0), spread(table.length, 0), variants)
 
 
-def _spreader(grid_shape: Shape, place: tuple[NDArray[Any], ...]) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    def spread(column: NDArray[Any]) -> NDArray[Any]:
-        over_grid = np.zeros(grid_shape, column.dtype)
-        over_grid[place] = column
-        return over_grid
+def _spreader(grid_shape: Shape, position: NDArray[np.intp]) -> Callable[[NDArray[Any], Any], NDArray[Any]]:
+    """What lays out a column over the grid, given the positions in C order, and fills the rest."""
+    size = math.prod(grid_shape)
+    if len(position) == size and (position == np.arange(size)).all():
+        return lambda column, _: column.reshape(grid_shape)
+
+    def spread(column: NDArray[Any], rest: Any) -> NDArray[Any]:  # noqa: ANN401  of the column's type
+        over_grid = np.full(size, rest, column.dtype)
+        over_grid[position] = column
+        return over_grid.reshape(grid_shape)
 
     return spread
 

@@ -12,10 +12,12 @@ import h5py
 import numpy as np
 from h5py import h5t
 
-from scanners.hdf5.attributes import packed_dtype
+from scanners.hdf5.attributes import is_opaque, leaves, packed_dtype
 from scanners.hdf5.opening import HDF5_ERRORS
+from scanners.hdf5.type_cache import TypeCache
+from scanners.text import decode_text
 from virtualzarr_refs.chunk_grid import Shape
-from virtualzarr_refs.data_types import encode_data_type
+from virtualzarr_refs.data_types import encode_data_type, split_axes
 from virtualzarr_refs.errors import UnsupportedError
 
 type Endian = Literal["little", "big"]
@@ -71,28 +73,35 @@ def read_value_type(tid: h5t.TypeID) -> ValueType:
     UnsupportedError
         If Zarr or h5py has no such type.
     """
+    return _value_type(tid)
+
+
+def _understand(tid: h5t.TypeID, encoded: bytes) -> ValueType:
+    # `encoded` comes first: looking for a conversion sorts the members of a compound type.
     dtype = _numpy_type(tid)
-    element, axes = dtype.subdtype or (dtype, ())
+    element, axes = split_axes(dtype)
     storage = _storage(tid, dtype, element)
     shown = np.dtype(object) if storage is Storage.POINTERS else packed_dtype(element)
     encode_data_type(shown)
     endian = _endian(element) if storage is Storage.DIRECT else None
-    return ValueType(shown, storage, endian, tuple(axes), _members(element), tid.encode(), tid.get_size())
+    return ValueType(shown, storage, endian, axes, _members(element), encoded, tid.get_size())
+
+
+_value_type = TypeCache(_understand)
 
 
 def _numpy_type(tid: h5t.TypeID) -> np.dtype[Any]:
     try:
         return cast("np.dtype[Any]", tid.dtype)
     except HDF5_ERRORS as error:
-        name = _CLASS_NAMES.get(tid.get_class(), "unknown")
-        raise UnsupportedError(f"h5py cannot read values of this type: {error}", feature=f"{name} datatype") from error
+        raise UnsupportedError(f"h5py cannot read values of this type: {error}", feature=_class_name(tid)) from error
 
 
 def _storage(tid: h5t.TypeID, dtype: np.dtype[Any], element: np.dtype[Any]) -> Storage:
     if element.hasobject:
         _check_pointers(element)
         return Storage.POINTERS
-    if _is_chars(tid, element) or (_stores_values(tid, dtype) and _is_packed(element) and _has_one_order(element)):
+    if _is_chars(tid) or (_stores_values(tid, dtype) and _is_packed(element) and _has_one_order(element)):
         return Storage.DIRECT
     _check_conversion(tid, dtype)
     return Storage.CONVERTED
@@ -101,9 +110,11 @@ def _storage(tid: h5t.TypeID, dtype: np.dtype[Any], element: np.dtype[Any]) -> S
 def _check_conversion(tid: h5t.TypeID, dtype: np.dtype[Any]) -> None:
     """Make sure now, and not when a chunk is read, that libhdf5 can convert the type."""
     try:
-        h5t.find(tid, h5t.py_create(dtype.newbyteorder("=")))
+        path = h5t.find(tid, h5t.py_create(dtype))
     except HDF5_ERRORS as error:
         raise UnsupportedError(f"libhdf5 cannot convert values of this type: {error}", feature=str(dtype)) from error
+    if path is None:
+        raise UnsupportedError("libhdf5 cannot convert values of this type", feature=_class_name(tid))
 
 
 def _check_pointers(element: np.dtype[Any]) -> None:
@@ -122,7 +133,7 @@ def _stores_values(tid: h5t.TypeID, dtype: np.dtype[Any]) -> bool:
     if tid.get_class() == h5t.BITFIELD:
         # h5py shows a bitfield as an unsigned integer: right as it stands if every bit of it is used.
         return _bitfield_extent(tid) == (0, 8 * tid.get_size())
-    if tid.get_class() == h5t.OPAQUE and dtype.kind == "V":
+    if is_opaque(tid):
         return True
     try:
         return bool(tid.equal(h5t.py_create(dtype, logical=True)))
@@ -140,25 +151,20 @@ def _bitfield_extent(tid: h5t.TypeID) -> tuple[int, int]:
     return offset, precision
 
 
-def _is_chars(tid: h5t.TypeID, element: np.dtype[Any]) -> bool:
+def _is_chars(tid: h5t.TypeID) -> bool:
     """Whether these are single characters, which need no terminator: NetCDF's char."""
-    base = tid.get_super() if tid.get_class() == h5t.ARRAY else tid
-    return element == np.dtype("S1") and cast("Any", base).get_strpad() != h5t.STR_SPACEPAD
+    base = cast("Any", tid)
+    while base.get_class() == h5t.ARRAY:
+        base = base.get_super()
+    return base.get_class() == h5t.STRING and base.get_size() == 1 and base.get_strpad() != h5t.STR_SPACEPAD
 
 
 def _is_packed(dtype: np.dtype[Any]) -> bool:
     return dtype.itemsize == packed_dtype(dtype).itemsize
 
 
-def _leaves(dtype: np.dtype[Any]) -> list[np.dtype[Any]]:
-    if dtype.names is None:
-        return [dtype.base]
-    fields = cast("Mapping[str, tuple[np.dtype[Any], int]]", dtype.fields)
-    return [leaf for name in dtype.names for leaf in _leaves(fields[name][0])]
-
-
 def _orders(dtype: np.dtype[Any]) -> set[Endian]:
-    swapped = {leaf.isnative for leaf in _leaves(dtype) if leaf.byteorder != "|"}
+    swapped = {leaf.isnative for leaf in leaves(dtype) if leaf.byteorder != "|"}
     native: Endian = "little" if np.little_endian else "big"
     other: Endian = "big" if np.little_endian else "little"
     return {native if is_native else other for is_native in swapped}
@@ -173,7 +179,12 @@ def _endian(dtype: np.dtype[Any]) -> Endian | None:
 
 
 def _members(element: np.dtype[Any]) -> dict[str, int]:
-    return dict(h5py.check_enum_dtype(element) or {}) if element.kind in "iu" else {}
+    members = h5py.check_enum_dtype(element) if element.kind in "iu" else None
+    return {decode_text(name): value for name, value in (members or {}).items()}
+
+
+def _class_name(tid: h5t.TypeID) -> str:
+    return f"{_CLASS_NAMES.get(tid.get_class(), 'unknown')} datatype"
 
 
 _CLASS_NAMES = {

@@ -92,46 +92,6 @@ class HeaderReader:
         return bytes(self.source.read([ByteRange(self.base + address, max(0, min(length, room)))])[0])
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkedLayout:
-    """What the layout message says of chunked storage beyond what h5py tells.
-
-    Parameters
-    ----------
-    skips_filters_at_edges : bool
-        Whether chunks that reach beyond the dataset are stored unfiltered.
-    index_type : int
-        1 single chunk, 2 implicit, 3 fixed array, 4 extensible array, 5 version 2 B-tree; 0 for the version 1
-        B-tree of older layouts.
-    """
-
-    skips_filters_at_edges: bool = False
-    index_type: int = 0
-
-
-EXTENSIBLE_ARRAY = 4
-
-
-def parse_chunked_layout(message: bytes) -> ChunkedLayout:
-    """Read a layout message.
-
-    IV.A.2.i "The Data Layout Message": version 4 brought flags (bit 0: no filters at the edges) and the type of the
-    chunk index, which follows the chunk's lengths.
-
-    Raises
-    ------
-    FormatError
-        If the message is cut short.
-    """
-    try:
-        version, layout_class, flags, rank, width = message[:5]
-        if version < 4 or layout_class != 2:
-            return ChunkedLayout()
-        return ChunkedLayout(bool(flags & 1), message[5 + rank * width])
-    except (IndexError, ValueError) as error:
-        raise FormatError("a layout message is cut short") from error
-
-
 def _first_block_1(prefix: bytes) -> tuple[int, int]:
     """IV.A.1.a "Version 1 Data Object Header Prefix": start, from the prefix, and length of the messages."""
     version, _, _, length = struct.unpack_from("<BxHII", prefix)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 
 import h5py
 
@@ -30,15 +31,22 @@ def signature_offset(head: bytes) -> int | None:
     return None
 
 
-@contextmanager
-def h5py_errors(what: str, offset: int | None = None) -> Generator[None]:
-    """Turn an error of h5py in the block into a FormatError that says `what` could not be done."""
-    try:
-        yield
-    except VirtualZarrError:
-        raise
-    except HDF5_ERRORS as error:
-        raise FormatError(f"{what}: {_first_line(error)}", offset=offset) from error
+@dataclass(frozen=True, slots=True)
+class h5py_errors:  # noqa: N801  reads as a statement
+    """Turns an error of h5py in its block into a FormatError that says `what` could not be done.
+
+    Not a generator: an error that is thrown into one keeps itself alive, and with it the HDF5 objects of its block.
+    """
+
+    what: str
+    offset: int | None = None
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, HDF5_ERRORS) and not isinstance(error, VirtualZarrError):
+            raise FormatError(f"{self.what}: {_first_line(error)}", offset=self.offset) from error
 
 
 @contextmanager

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
+from typing import Any
 
+import numpy as np
 from h5py import h5p
 
-from scanners.hdf5.datatypes import Storage, ValueType
+from scanners.hdf5.datatypes import Endian, Storage, ValueType
 from virtualzarr_refs.chunk_grid import JSON
 from virtualzarr_refs.codecs.hdf5_filters import (
     BLOSC,
@@ -45,16 +47,16 @@ def build_pipeline(value_type: ValueType, filters: tuple[HDF5Filter, ...]) -> Pi
     """
     codecs = [_CODECS[step.id](step) for step in filters if step.id in _CODECS]
     if value_type.storage is Storage.DIRECT and len(codecs) == len(filters) and _shuffles_first(filters):
-        return (bytes_codec(value_type), *(codec for codec in codecs if codec is not None))
+        return (bytes_codec(value_type.dtype, value_type.endian), *(codec for codec in codecs if codec is not None))
     check_available(filters)
     return (libhdf5_codec(value_type, filters),)
 
 
-def bytes_codec(value_type: ValueType) -> CodecJSON:
-    """The core codec ``bytes``."""
-    if value_type.endian is None:
+def bytes_codec(dtype: np.dtype[Any], endian: Endian | None) -> CodecJSON:
+    """The core codec ``bytes``; of structured types zarr wants to know the byte order even where there is none."""
+    if endian is None and dtype.names is None:
         return {"name": "bytes"}
-    return {"name": "bytes", "configuration": {"endian": value_type.endian}}
+    return {"name": "bytes", "configuration": {"endian": endian or "little"}}
 
 
 def libhdf5_codec(value_type: ValueType, filters: tuple[HDF5Filter, ...]) -> CodecJSON:

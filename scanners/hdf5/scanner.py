@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from scanners.hdf5.header import HeaderReader
 from scanners.hdf5.opening import h5py_errors, open_hdf5, signature_offset
 from scanners.hdf5.records import DatasetRecord, GroupRecord
 from scanners.hdf5.tree import Walk, object_key
+from scanners.hdf5.truth import HDF5Truth
 from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
@@ -52,6 +54,18 @@ class HDF5Scanner:
             group = build.group(root)
         return replace(group, metadata=replace(group.metadata, skipped=tuple(skips.records)))
 
+    @contextmanager
+    def open_truth(self, source: Source) -> Generator[HDF5Truth]:
+        """Open a file for comparison with what h5py reads.
+
+        Raises
+        ------
+        FormatError
+            If libhdf5 cannot open the file.
+        """
+        with open_hdf5(source) as file:
+            yield HDF5Truth(file, local_path(source.url) is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Files:
@@ -59,16 +73,18 @@ class _Files:
 
     file: h5py.File
     source: Source
-    others: dict[str, SourceFacts] = field(default_factory=dict[str, SourceFacts])
+    known: dict[int, SourceFacts] = field(default_factory=dict[int, SourceFacts])
 
     def facts(self, record: DatasetRecord) -> SourceFacts:
-        with h5py_errors("the file's properties cannot be read"):
-            own, _ = object_key(h5g.open(self.file.id, b"/"))
-        if record.key[0] == own:
-            return SourceFacts(self.source.url, self.source.identity().size, HeaderReader.of(self.file, self.source))
-        if record.file not in self.others:
-            self.others[record.file] = self._other(record)
-        return self.others[record.file]
+        number, _ = record.key
+        if number not in self.known:
+            with h5py_errors("the file's properties cannot be read"):
+                own, _ = object_key(h5g.open(self.file.id, b"/"))
+                self.known[number] = self._own() if number == own else self._other(record)
+        return self.known[number]
+
+    def _own(self) -> SourceFacts:
+        return SourceFacts(self.source.url, self.source.identity().size, HeaderReader.of(self.file, self.source))
 
     def _other(self, record: DatasetRecord) -> SourceFacts:
         source = open_source(str(Path(record.file).absolute()), backend="local")
@@ -100,5 +116,5 @@ class _Build:
         with self.skips.node(record.path):
             shown = visible_attributes(record.attributes)
             facts = self.files.facts(record)
-            return view.name, build_array(record, shown, view.dimensions, facts, self.options)
+            return view.name, build_array(record, shown, view, facts, self.options)
         return None

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import h5py
-from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5o, h5p, h5s
+from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5p, h5s
 
 from scanners.hdf5.attributes import attached_scales, read_attributes
 from scanners.hdf5.opening import HDF5_ERRORS, h5py_errors
 from scanners.hdf5.records import DatasetRecord, GroupRecord, ObjectKey
-from scanners.hdf5.text import decode_text
+from scanners.text import decode_text
 from virtualzarr_refs.errors import FormatError, UnsupportedError
 from virtualzarr_refs.hierarchy import is_node_name
 from virtualzarr_refs.scanning import SkipLog
@@ -75,23 +75,25 @@ class Walk:
     ) -> None:
         if not is_node_name(name):
             raise UnsupportedError("the name cannot be a Zarr node's; rename the object to have it", feature=repr(name))
+        if name in parent.datasets or name in parent.groups:
+            raise UnsupportedError("another object of the group has this name too, in another encoding")
         info = self._look_up(gid, raw, path)
-        if info is None or info.type == h5o.TYPE_NAMED_DATATYPE:
+        if info is None or info.type == h5g.TYPE:
             return  # neither a dangling soft link nor a committed datatype carries values
         with h5py_errors("the object cannot be opened"):
-            key = (int(info.fileno), int(info.addr))
-            if info.type == h5o.TYPE_DATASET:
+            key = _key(info)
+            if info.type == h5g.DATASET:
                 parent.datasets[name] = read_dataset(h5d.open(gid, raw), path, key, self.skips)
             elif self._may_enter(key, path, ancestors):
                 parent.groups[name] = self._group(h5g.open(gid, raw), path, (*ancestors, key))
 
-    def _look_up(self, gid: h5g.GroupID, raw: bytes, path: str) -> h5o.ObjInfo | None:
+    def _look_up(self, gid: h5g.GroupID, raw: bytes, path: str) -> h5g.GroupStat | None:
         with h5py_errors("a link cannot be read"):
             kind = gid.links.get_info(raw).type
         if kind == h5l.TYPE_EXTERNAL and not self.follow_external:
             raise UnsupportedError("a remote file's links to other files are not followed", feature="external link")
         try:
-            return h5o.get_info(gid, raw)
+            return h5g.get_objinfo(gid, raw)
         except HDF5_ERRORS as error:
             if kind == h5l.TYPE_SOFT:
                 self.skips.note(path, f"a soft link to nothing: {_soft_target(gid, raw)}")
@@ -117,8 +119,13 @@ class Walk:
 
 def object_key(oid: Any) -> ObjectKey:  # noqa: ANN401  any h5py object id
     """The identity of an open object."""
-    info = h5o.get_info(oid)
-    return int(info.fileno), int(info.addr)
+    return _key(h5g.get_objinfo(oid))
+
+
+def _key(info: h5g.GroupStat) -> ObjectKey:
+    # Not H5Oget_info: to tell how large an object's metadata is, it walks through the whole chunk index.
+    low, high = info.objno
+    return int(info.fileno[0]), int(low) | int(high) << 32
 
 
 def read_dataset(dsid: h5d.DatasetID, path: str, key: ObjectKey, skips: SkipLog) -> DatasetRecord:

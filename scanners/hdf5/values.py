@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scanners.hdf5.attributes import reference_path
 from scanners.hdf5.datatypes import Storage, ValueType
 from scanners.hdf5.opening import h5py_errors
-from scanners.hdf5.pipelines import CodecJSON
-from scanners.hdf5.text import decode_text
+from scanners.hdf5.pipelines import CodecJSON, bytes_codec
+from scanners.text import decode_text
 from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.manifest import Manifest
@@ -78,10 +78,7 @@ def _encode(dsid: h5d.DatasetID, value_type: ValueType, shape: Shape) -> tuple[b
         return bytes(cast("bytes", VLenUTF8().encode(texts))), {"name": "vlen-utf8"}
     little = value_type.dtype.newbyteorder("<")
     plain = np.ascontiguousarray(values.reshape(shape).astype(value_type.dtype).astype(little))
-    codec: CodecJSON = {"name": "bytes"}
-    if _has_order(value_type.dtype):
-        codec["configuration"] = {"endian": "little"}
-    return plain.tobytes(), codec
+    return plain.tobytes(), bytes_codec(value_type.dtype, "little" if _has_order(value_type.dtype) else None)
 
 
 def _texts(values: NDArray[Any], dsid: h5d.DatasetID) -> NDArray[np.object_]:

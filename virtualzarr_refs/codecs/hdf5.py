@@ -29,6 +29,7 @@ from zarr.core.common import JSON
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter, check_available
 from virtualzarr_refs.codecs.hdf5_image import DATASET_NAME, chunk_image
+from virtualzarr_refs.data_types import split_axes
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -81,12 +82,11 @@ class HDF5Codec(ArrayBytesCodec):
         return {"name": NAME, "configuration": {"datatype": datatype, "filters": filters}}
 
     @cached_property
-    def type_id(self) -> Any:  # noqa: ANN401  h5py.h5t.TypeID
-        """The stored type, as h5py has it."""
+    def _type(self) -> _StoredType:
         from h5py import h5t  # noqa: PLC0415  the core does without h5py until a file needs it
 
         try:
-            return h5t.decode(self.datatype)
+            return _StoredType.of(h5t.decode(self.datatype))
         except (RuntimeError, TypeError, ValueError) as error:
             raise DecodeError(f"the HDF5 type of the codec {NAME} cannot be read: {error}") from error
 
@@ -112,15 +112,29 @@ class HDF5Codec(ArrayBytesCodec):
         UnsupportedError
             If a filter is not installed.
         """
-        decode = _read_image if self.filters else _convert
+        type_ = self._type
+        inner = shape[: len(shape) - len(type_.axes)]
         try:
-            values = decode(data, shape, self)
-        except (OSError, RuntimeError, KeyError, ValueError) as error:
+            stored = self._unfiltered(data, inner) if self.filters else np.frombuffer(data, np.uint8)
+            return type_.convert(stored, math.prod(inner)).reshape(shape)
+        except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
             check_available(self.filters)
             raise DecodeError(f"libhdf5 cannot decode a chunk of shape {shape}: {error}") from error
-        if values.shape != shape:
-            raise DecodeError(f"a chunk decodes to shape {values.shape} instead of {shape}")
-        return values
+
+    def _unfiltered(self, data: bytes | memoryview, shape: Shape) -> NDArray[np.uint8]:
+        """The elements of a chunk, of `shape` without an array type's axes, as they were before the first filter."""
+        from h5py import h5d, h5f, h5s  # noqa: PLC0415
+
+        check_available(self.filters)
+        image = chunk_image(data, shape, self.datatype[_ENCODE_HEADER:], self._type.size, self.filters)
+        file = h5f.open_file_image(image)
+        try:
+            dataset = h5d.open(file, DATASET_NAME)
+            elements = np.empty(shape, f"V{self._type.size}")
+            dataset.read(h5s.ALL, h5s.ALL, elements, dataset.get_type())
+        finally:
+            file.close()
+        return elements.reshape(-1).view(np.uint8)
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
         data = memoryview(np.ascontiguousarray(chunk_bytes.as_numpy_array()))
@@ -141,45 +155,42 @@ class HDF5Codec(ArrayBytesCodec):
         raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
 
 
-def _read_image(data: bytes | memoryview, shape: Shape, codec: HDF5Codec) -> NDArray[Any]:
-    from h5py import Dataset, h5d, h5f  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class _StoredType:
+    """A stored type, and what it is converted to.
 
-    check_available(codec.filters)
-    type_ = codec.type_id
-    rank = len(shape) - len(array_axes(type_))
-    message = codec.datatype[_ENCODE_HEADER:]
-    image = chunk_image(data, shape[:rank], message, type_.get_size(), codec.filters)
-    file = h5f.open_file_image(image)
-    try:
-        return Dataset(h5d.open(file, DATASET_NAME))[()]
-    finally:
-        file.close()
+    Converting sorts the members of the HDF5 types by offset, so whatever else there is to know is kept beside them.
+    """
 
+    source: Any
+    target: Any
+    size: int
+    element: np.dtype[Any]
+    axes: Shape
 
-def _convert(data: bytes | memoryview, shape: Shape, codec: HDF5Codec) -> NDArray[Any]:
-    from h5py import h5t  # noqa: PLC0415
+    @classmethod
+    def of(cls, source: Any) -> Self:  # noqa: ANN401  h5py.h5t.TypeID
+        from h5py import h5t  # noqa: PLC0415
 
-    source = codec.type_id
-    axes = array_axes(source)
-    count = math.prod(shape[: len(shape) - len(axes)])
-    size = source.get_size()
-    if len(data) < count * size:
-        raise DecodeError(f"{len(data)} bytes are too few for {count} elements of {size} bytes")
-    dtype = source.dtype.newbyteorder("=")
-    target = h5t.py_create(dtype)
-    # Conversion happens in place, so the buffer holds whichever form of an element is larger.
-    buffer = np.zeros(count * max(size, target.get_size()), np.uint8)
-    buffer[: count * size] = np.frombuffer(data, np.uint8, count * size)
-    background = np.zeros(count * target.get_size(), np.uint8)
-    h5t.convert(source, target, count, buffer, background)
-    base = dtype.subdtype[0] if dtype.subdtype else dtype
-    return buffer[: count * target.get_size()].view(base).reshape(shape)
+        dtype = cast("np.dtype[Any]", source.dtype)
+        if dtype.hasobject:
+            raise TypeError("its values lie outside of the chunk")
+        # libhdf5 converts opaque values to nothing else, not even to untagged ones of the same size.
+        is_opaque = source.get_class() == h5t.OPAQUE and dtype.kind == "V"
+        return cls(source, source if is_opaque else h5t.py_create(dtype), source.get_size(), *split_axes(dtype))
 
+    def convert(self, stored: NDArray[np.uint8], count: int) -> NDArray[Any]:
+        """The elements in the type that h5py gives."""
+        from h5py import h5t  # noqa: PLC0415
 
-def array_axes(type_: Any) -> Shape:  # noqa: ANN401  h5py.h5t.TypeID
-    """The axes that an HDF5 array type adds to a dataset; empty for every other type."""
-    dtype = cast("np.dtype[Any]", type_.dtype)
-    return dtype.shape
+        if len(stored) != count * self.size:
+            raise ValueError(f"{len(stored)} bytes are not {count} elements of {self.size} bytes")
+        # Conversion happens in place, so the buffer holds whichever form of an element is larger.
+        converted = count * self.target.get_size()
+        buffer = np.zeros(max(len(stored), converted), np.uint8)
+        buffer[: len(stored)] = stored
+        h5t.convert(self.source, self.target, count, buffer, np.zeros(converted, np.uint8))
+        return buffer[:converted].view(self.element)
 
 
 def _as_type(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -33,10 +33,12 @@ FILTER_NAMES = MappingProxyType(
         32008: "bitshuffle",
         32013: "zfp",
         ZSTD: "zstd",
-        32016: "fcidecomp",
         32017: "sz",
+        32018: "fcidecomp",
         32024: "sz3",
         32026: "blosc2",
+        32028: "sperr",
+        32033: "htj2k",
     }
 )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numcodecs.checksum32 import jenkins_lookup3
 
-from scanners.hdf5.index import read_index
+from scanners.hdf5.index import IndexFile, read_index
 from tests.scanners.hdf5.index.indexed import Indexed, MemorySource, Spec, list_chunks, make, open_indexed, rows
 from virtualzarr_refs.errors import FormatError
 
@@ -49,9 +49,19 @@ def read_or_none(indexed: Indexed, data: bytes | bytearray) -> list[tuple[int, .
 
 def structure(indexed: Indexed) -> list[tuple[int, int]]:
     """First and last byte of every block of the index, in the file."""
-    indexed.source.calls.clear()
-    indexed.read()
-    return [(wanted.offset, wanted.stop) for call in indexed.source.calls for wanted in call]
+    blocks: list[tuple[int, int]] = []
+    read = IndexFile.read
+
+    def recording(file, groups):
+        groups = list(groups)
+        for addresses, length in groups:
+            blocks.extend((file.base + int(address), file.base + int(address) + length) for address in addresses)
+        return read(file, groups)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(IndexFile, "read", recording)
+        indexed.read()
+    return blocks
 
 
 def listed_by_libhdf5(indexed: Indexed, data: bytes) -> list[tuple[int, ...]] | None:

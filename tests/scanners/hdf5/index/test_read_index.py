@@ -55,13 +55,15 @@ def sparse(*starts: int) -> tuple[int, ...]:
 # Beyond these numbers of chunks libhdf5 begins to use secondary blocks, and data blocks of several pages.
 DEEP = sparse(0, 3, 19, 51, 115, 243, 499, 1011, 131_059, 131_060 + 2047, 131_060 + 17 * 2048 + 1022, 262_131, 700_000)
 
+SPARSE = sparse(0, 1023, 70_000, 199_994)
+
 KINDS = {
     "btree1": (IndexType.BTREE1, Spec((6000,), (1,), (None,), "earliest")),
     "btree1, two axes": (IndexType.BTREE1, Spec((90, 70), (1, 2), (None, None), "v108")),
     "btree1, sparse": (
         IndexType.BTREE1,
-        Spec((1000, 1000, 1000), (1, 1, 1), None, "v108", written=sparse(0, 10**6, 999_999_990)),
-    ),  # fmt: skip
+        Spec((1000, 1000, 1000), (1, 1, 1), None, "v108", written=SPARSE),
+    ),
     "single chunk": (IndexType.SINGLE_CHUNK, Spec((3, 4), (3, 4))),
     "implicit": (IndexType.IMPLICIT, Spec((30, 7), (2, 3), early=True)),
     "implicit, may grow": (IndexType.IMPLICIT, Spec((30, 7), (2, 3), (33, 20), early=True)),
@@ -69,8 +71,8 @@ KINDS = {
     "fixed array, paged": (IndexType.FIXED_ARRAY, Spec((70, 90), (1, 2), (70, 100))),
     "fixed array, paged, sparse": (
         IndexType.FIXED_ARRAY,
-        Spec((200_000,), (1,), written=sparse(0, 1023, 70_000, 199_994)),
-    ),  # fmt: skip
+        Spec((200_000,), (1,), written=SPARSE),
+    ),
     "fixed array, full pages": (IndexType.FIXED_ARRAY, Spec((4096,), (1,), written=sparse(1022, 4090))),
     "extensible array": (IndexType.EXTENSIBLE_ARRAY, Spec((3000,), (1,), (None,))),
     "extensible array, deep": (IndexType.EXTENSIBLE_ARRAY, Spec((800_000,), (1,), (None,), written=DEEP)),
@@ -79,7 +81,7 @@ KINDS = {
     "extensible array, deep, last axis": (
         IndexType.EXTENSIBLE_ARRAY,
         Spec((4, 200_000), (2, 1), (4, None), written=DEEP[:-3]),
-    ),  # fmt: skip
+    ),
     "btree2": (IndexType.BTREE2, Spec((30, 7), (2, 3), (None, None))),
     "btree2, deep": (IndexType.BTREE2, Spec((150, 110), (1, 1), (None, None))),
     "btree2, four axes": (IndexType.BTREE2, Spec((9, 8, 7, 6), (1, 1, 2, 3), (None, 8, 7, None))),
