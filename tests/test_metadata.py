@@ -184,3 +184,8 @@ def test_whatever_is_in_a_document_raises_nothing_else(data):
     place[name] = data.draw(json_values)
     with suppress(ReferenceSetError):
         parse_metadata(document).typed_attributes()
+
+
+def test_text_that_utf8_cannot_say_survives():
+    metadata = GroupMetadata({"name": "caf\u00e9 \udce9"})
+    assert decode_metadata(encode_metadata(metadata)) == metadata

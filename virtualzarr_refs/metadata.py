@@ -178,9 +178,13 @@ def encode_metadata(metadata: NodeMetadata) -> bytes:
     """The bytes of ``zarr.json``.
 
     Numbers that are not finite can only occur in attributes and are written as zarr-python writes them,
-    as the tokens ``NaN`` and ``Infinity``.
+    as the tokens ``NaN`` and ``Infinity``. Text that UTF-8 cannot say (lone surrogates) is written in escapes.
     """
-    return json.dumps(metadata.to_json(), ensure_ascii=False, separators=(",", ":")).encode()
+    document = metadata.to_json()
+    try:
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, separators=(",", ":")).encode()
 
 
 def decode_metadata(document: bytes | str) -> NodeMetadata:
