@@ -45,8 +45,6 @@ def test_codecs_are_undone_from_the_last_to_the_first():
         (b"rubbish", {"codecs": [{"id": "zstd"}]}),
         (b"rubbish", {"codecs": [{"id": "lzma"}]}),
         (b"rubbish", {"codecs": [{"id": "gzip"}]}),
-        (b"rubbish", {"codecs": [{"id": "vlen-utf8"}]}),
-        (b'["a", "|O", [1]]', {"codecs": [{"id": "json2"}]}),
         (b"1234", {"codecs": [{"id": "delta", "dtype": "<f8"}]}),
         (b"1234", {"codecs": [{"id": "fletcher32"}]}),
     ],
@@ -69,9 +67,9 @@ def test_parameters_that_a_codec_does_not_have():
         decode(b"1234", (1,), codecs=[{"id": "zlib", "speed": 3}])
 
 
-@pytest.mark.parametrize("id_", ["pickle", "no_such_codec", None, 5])
+@pytest.mark.parametrize("id_", ["pickle", "json2", "vlen-utf8", "no_such_codec", None, 5, ("x",)])
 def test_codecs_that_are_never_used(id_):
-    with pytest.raises(UnsupportedError, match=str(id_)):
+    with pytest.raises(UnsupportedError, match="codec "):
         codec(codecs=[{"id": id_}])
 
 

@@ -43,8 +43,13 @@ if TYPE_CHECKING:
 
 NAME = "virtualzarr_refs.zarr_v2"
 
-FORBIDDEN = frozenset({"pickle"})
-"""Codecs that run what they read."""
+_FORBIDDEN = {
+    "pickle": "this codec runs what it reads, and is never used",
+    **dict.fromkeys(
+        "categorize json2 msgpack2 vlen-array vlen-bytes vlen-utf8".split(),
+        "this codec gives objects, of which only strings are read, and those without other codecs before them",
+    ),
+}
 
 _FAILURES = (
     ArithmeticError,
@@ -76,7 +81,7 @@ class ZarrV2Codec(ArrayBytesCodec):
     Raises
     ------
     UnsupportedError
-        If a codec is not installed, or would run what it reads.
+        If a codec is not installed, would run what it reads, or gives objects.
     """
 
     is_fixed_size = False
@@ -97,7 +102,7 @@ class ZarrV2Codec(ArrayBytesCodec):
         ReferenceSetError
             If the configuration is malformed.
         UnsupportedError
-            If a codec is not installed, or would run what it reads.
+            If a codec is not installed, would run what it reads, or gives objects.
         """
         try:
             configuration = cast("dict[str, Any]", data["configuration"])
@@ -182,13 +187,13 @@ def check_available(ids: tuple[object, ...]) -> None:
     Raises
     ------
     UnsupportedError
-        If one is not installed, or would run what it reads.
+        If one is not installed, would run what it reads, or gives objects.
     """
     from numcodecs import registry  # noqa: PLC0415
 
     for id_ in ids:
-        if id_ in FORBIDDEN:
-            raise UnsupportedError("this codec runs what it reads, and is never used", feature=f"codec {id_}")
+        if isinstance(id_, str) and id_ in _FORBIDDEN:
+            raise UnsupportedError(_FORBIDDEN[id_], feature=f"codec {id_}")
         if not isinstance(id_, str) or not (id_ in registry.codec_registry or id_ in registry.entries):
             raise UnsupportedError(
                 "no installed package registers this codec with numcodecs; install the one that does",

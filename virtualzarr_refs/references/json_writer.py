@@ -193,7 +193,7 @@ def _encode_v2_node(prefix: str, node: VirtualArray | VirtualGroup, references: 
     else:
         has_missing = node.manifest.count < node.manifest.size
         documents = dict(zip((ZARRAY, ZATTRS), write_array(node.metadata, has_missing=has_missing), strict=True))
-    references.update((prefix + name, json.dumps(document, ensure_ascii=False)) for name, document in documents.items())
+    references.update((prefix + name, json.dumps(document)) for name, document in documents.items())
     if isinstance(node, VirtualArray):
         references.update(write_references(node.manifest, ChunkKeyEncoding("v2", "."), prefix))
 
