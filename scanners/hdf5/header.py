@@ -61,7 +61,7 @@ class HeaderReader:
         """
         try:
             return next((body for found, body in self._messages(address) if found == kind), None)
-        except (struct.error, ValueError, SourceTruncatedError) as error:
+        except (struct.error, ValueError, IndexError, SourceTruncatedError) as error:
             raise FormatError(f"an object header cannot be read: {error}", offset=self.base + address) from error
 
     def _messages(self, address: int) -> Iterator[tuple[int, bytes]]:

@@ -25,7 +25,7 @@ from scanners.hdf5.index.blocks import (
     widen,
 )
 from scanners.hdf5.index.entries import entries_table, entry_table
-from scanners.hdf5.index.order import Bounds, columns, positions_within, precedes
+from scanners.hdf5.index.order import Bounds, Indexes, columns, empty_indexes, positions_within, precedes
 from scanners.hdf5.index.request import IndexRequest
 
 MAX_DEPTH = 40
@@ -68,9 +68,9 @@ def read_btree2(request: IndexRequest) -> ChunkTable:
     expected = {"signature": b"BTHD", "version": 0, "record_type": 10 + request.is_filtered}
     check_kind(header, expected | {"record_size": record.itemsize})
     check_sums(rows)
-    found = _Tree(request, record, header).records()
+    index, found = _Tree(request, record, header).records()
     require(len(found) == widen(header["records"], file.length_size)[0], "records are missing or too many")
-    return entries_table(request, columns(found["index"]), found)
+    return entries_table(request, index, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,22 +124,23 @@ class _Tree:
     request: IndexRequest
     record: np.dtype[Any]
     header: Any
+    indexes: list[Indexes] = field(default_factory=list[Indexes])
     parts: list[NDArray[Any]] = field(default_factory=list[NDArray[Any]])
 
     @cached_property
     def node_size(self) -> int:
         return int(self.header["node_size"][0])
 
-    def records(self) -> NDArray[Any]:
-        """Every record of the tree, level by level."""
+    def records(self) -> tuple[Indexes, NDArray[Any]]:
+        """Every chunk's index and record, level by level."""
         root, offset_size = widen(self.header["root"], self.request.file.offset_size), self.request.file.offset_size
         if int(root[0]) == (1 << 8 * offset_size) - 1:
-            return np.empty(0, self.record)
+            return empty_indexes(0, self.request.rank), np.empty(0, self.record)
         count = self.header["root_records"].astype(np.intp)
         nodes = _Nodes(root, count, Bounds.everything(self.request.rank))
         for sizes in reversed(self._sizes()):
             nodes = self._level(nodes, sizes)
-        return np.concatenate(self.parts)
+        return np.concatenate(self.indexes), np.concatenate(self.parts)
 
     def _sizes(self) -> list[_Sizes]:
         """The layout of nodes, leaves first."""
@@ -165,23 +166,25 @@ class _Tree:
         check_sums(rows, ends + pointers + CHECKSUM)
         in_use = np.arange(sizes.max_records) < nodes.count[:, None]
         records = unpack(rows, self.record, NODE_HEAD.itemsize, sizes.max_records)[in_use]
+        index = columns(records["index"])
+        self.indexes.append(index)
         self.parts.append(records)
-        self._check_order(records, nodes)
-        return nodes if sizes.pointer is None else self._children(rows, ends, sizes.pointer, records, nodes)
+        self._check_order(index, nodes)
+        return nodes if sizes.pointer is None else self._children(rows, ends, sizes.pointer, index, nodes)
 
-    def _check_order(self, records: NDArray[Any], nodes: _Nodes) -> None:
+    def _check_order(self, index: Indexes, nodes: _Nodes) -> None:
         is_root = len(nodes.count) == 1
         require(is_root or (nodes.count > 0).all(), "a node has no records")
-        if not len(records):
+        if not len(index):
             return
-        index, last = columns(records["index"]), np.cumsum(nodes.count) - 1
+        last = np.cumsum(nodes.count) - 1
         ascends = precedes(index[:-1], index[1:])
         ascends[last[:-1]] = True  # between nodes lies a record of the level above
         require(ascends.all(), "its chunks are out of order")
         nodes.bounds.require_within(index[last - nodes.count + 1], index[last])
 
     def _children(
-        self, rows: Bytes, ends: NDArray[np.intp], pointer: np.dtype[Any], records: NDArray[Any], nodes: _Nodes
+        self, rows: Bytes, ends: NDArray[np.intp], pointer: np.dtype[Any], index: Indexes, nodes: _Nodes
     ) -> _Nodes:
         """The children of internal nodes, of which each has one more than records."""
         count = nodes.count + 1
@@ -191,9 +194,9 @@ class _Tree:
         found = rows[parent[:, None], columns].view(pointer)[:, 0]
         address = widen(found["address"], self.request.file.offset_size)
         number = widen(found["records"], _width_of(pointer["records"])).astype(np.intp)
-        return _Nodes(address, number, self._bounds(records["index"], nodes, parent))
+        return _Nodes(address, number, self._bounds(index, nodes, parent))
 
-    def _bounds(self, index: NDArray[np.uint64], nodes: _Nodes, parent: NDArray[np.intp]) -> Bounds:
+    def _bounds(self, index: Indexes, nodes: _Nodes, parent: NDArray[np.intp]) -> Bounds:
         """Each child lies between two neighbouring records of its parent, or a record and the parent's own bound."""
         low, high = nodes.bounds.low[parent], nodes.bounds.high[parent]
         is_first, is_last = np.ones(len(parent), np.bool_), np.ones(len(parent), np.bool_)
