@@ -113,14 +113,14 @@ def test_equality():
     assert not VirtualGroup(groups={"x": VirtualGroup()}).equals(VirtualGroup(arrays={"x": array({})}))
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "zarr.json"])
+@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "a\\b", "zarr.json"])
 def test_names_that_cannot_be(name):
     assert not is_node_name(name)
     with pytest.raises(ValueError, match="name of a Zarr node"):
         VirtualGroup(groups={name: VirtualGroup()})
 
 
-@pytest.mark.parametrize("name", ["a", "c", "a b", ".a", "grün", "a*[1]?", "a\\b", "__x", "-"])
+@pytest.mark.parametrize("name", ["a", "c", "a b", ".a", "grün", "a*[1]?", "__x", "-"])
 def test_names_that_can_be(name):
     assert VirtualGroup(groups={name: VirtualGroup()}).resolve(f"{name}/zarr.json")
 

@@ -288,7 +288,7 @@ def _place_chunked(stored: Stored) -> Placed:
     table = _read_chunks(stored, grid)
     chunk_bytes = math.prod(grid.chunk_shape) * stored.value_type.size
     mask = _effective_mask(stored, table, grid, chunk_bytes)
-    check_chunks(table, stored.facts.size, chunk_bytes, filtered=bool(stored.filters))
+    check_chunks(table, stored.facts.size, chunk_bytes, mask == _every(stored.filters))
     codecs, variant = _codecs(stored, mask)
     manifest = build_manifest(table, grid, stored.facts.url, variant)
     shown = _with_axes(grid, stored.value_type.axes)
@@ -329,7 +329,7 @@ def _effective_mask(stored: Stored, table: ChunkTable, grid: RegularGrid, chunk_
     A dataset may leave partial chunks at its edges unfiltered; their masks do not say so, only the layout message
     does. It need not be read where no such chunk has the size of an unfiltered one.
     """
-    relevant = np.uint32((1 << len(stored.filters)) - 1)
+    relevant = _every(stored.filters)
     mask = table.mask & relevant
     if not stored.filters:
         return mask
@@ -337,6 +337,11 @@ def _effective_mask(stored: Stored, table: ChunkTable, grid: RegularGrid, chunk_
     if (partial & (table.length == chunk_bytes)).any() and _chunked_layout(stored).skips_filters_at_edges:
         return np.where(partial, relevant, mask)
     return mask
+
+
+def _every(filters: tuple[HDF5Filter, ...]) -> np.uint32:
+    """The mask of a chunk that went without any of the filters."""
+    return np.uint32((1 << len(filters)) - 1)
 
 
 def _chunked_layout(stored: Stored) -> ChunkedLayout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def read_chunk_table(dsid: h5d.DatasetID, grid: RegularGrid, misplaced: Misplace
         dsid.chunk_iter(visit)
     rank = len(grid.shape)
     table = np.array(rows, dtype=np.uint64).reshape(len(rows), rank + 3)
-    index = table[:, :rank].astype(np.int64) // np.array(grid.chunk_shape, np.int64)
+    index = _index(table[:, :rank], grid)
     if misplaced is not None:
         index = misplaced.put_right(index)
     # Chunks that a dataset lost by shrinking may still be in its index.
@@ -76,8 +77,17 @@ def read_chunk_table(dsid: h5d.DatasetID, grid: RegularGrid, misplaced: Misplace
     return ChunkTable(index[inside], kept[:, rank].astype(np.uint32), kept[:, rank + 1], kept[:, rank + 2])
 
 
-def check_chunks(table: ChunkTable, file_size: int, chunk_bytes: int, *, filtered: bool) -> None:
-    """Make sure that chunks lie within the file, and unfiltered ones have their full size.
+def _index(offsets: NDArray[np.uint64], grid: RegularGrid) -> NDArray[np.int64]:
+    """The chunk indexes of offsets in elements, as listed; where the list is out of order, chunks cannot be found."""
+    index, rest = np.divmod(offsets.astype(np.int64), np.array(grid.chunk_shape, np.int64))
+    rows = index.tolist()
+    if (index < 0).any() or rest.any() or any(a >= b for a, b in pairwise(rows)):
+        raise FormatError("the chunks of the index are out of order, or lie beside the grid")
+    return index
+
+
+def check_chunks(table: ChunkTable, file_size: int, chunk_bytes: int, unfiltered: NDArray[np.bool_]) -> None:
+    """Make sure that chunks lie within the file, and those that went through no filter have their full size.
 
     Raises
     ------
@@ -88,9 +98,9 @@ def check_chunks(table: ChunkTable, file_size: int, chunk_bytes: int, *, filtere
     beyond = (table.offset > file_size) | (table.length > file_size - np.minimum(table.offset, np.uint64(file_size)))
     if beyond.any():
         raise FormatError("a chunk lies beyond the end of the file", offset=int(table.offset[beyond][0]))
-    short = table.length != chunk_bytes
-    if not filtered and short.any():
-        raise FormatError(f"a chunk of {chunk_bytes} bytes is stored in fewer or more", offset=_first(table, short))
+    wrong = unfiltered & (table.length != chunk_bytes)
+    if wrong.any():
+        raise FormatError(f"a chunk of {chunk_bytes} bytes is stored in fewer or more", offset=_first(table, wrong))
 
 
 def is_partial(table: ChunkTable, grid: RegularGrid) -> NDArray[np.bool_]:

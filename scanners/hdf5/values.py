@@ -73,8 +73,8 @@ def _check_limit(size: int, limit: int) -> None:
 def _encode(dsid: h5d.DatasetID, value_type: ValueType, shape: Shape) -> tuple[bytes, CodecJSON]:
     with h5py_errors("the values cannot be read"):
         values = np.asarray(h5py.Dataset(dsid)[()])
-    if value_type.storage is Storage.POINTERS:
-        texts = _texts(values, dsid)
+        texts = _texts(values, dsid) if value_type.storage is Storage.POINTERS else None
+    if texts is not None:
         return bytes(cast("bytes", VLenUTF8().encode(texts))), {"name": "vlen-utf8"}
     little = value_type.dtype.newbyteorder("<")
     plain = np.ascontiguousarray(values.reshape(shape).astype(value_type.dtype).astype(little))

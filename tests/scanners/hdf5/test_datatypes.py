@@ -35,7 +35,7 @@ def lzf(properties: h5p.PropDCID) -> None:
 
 
 LAYOUTS: dict[str, Callable[[h5p.PropDCID], None]] = {
-    "contiguous": lambda properties: None,
+    "contiguous": lambda _: None,
     "compact": lambda properties: properties.set_layout(h5d.COMPACT),
     "chunked": chunks,
     "gzip": gzip,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -248,7 +248,9 @@ def stored_chunk(values: np.ndarray, filters: tuple[str, ...], mask: int) -> tup
 def masked(draw: st.DrawFn) -> tuple[Recipe, tuple[int, ...]]:
     dtype = draw(st.sampled_from(DTYPES))
     filters = draw(pipelines(dtype).filter(bool))
-    recipe = Recipe(dtype, (70,), (16,), libver=draw(st.sampled_from(LIBVERS)), filters=filters, seed=draw(st.integers(0, 3)))
+    recipe = Recipe(
+        dtype, (70,), (16,), libver=draw(st.sampled_from(LIBVERS)), filters=filters, seed=draw(st.integers(0, 3))
+    )
     return recipe, tuple(draw(st.lists(st.integers(0, 2 ** len(filters) - 1), min_size=5, max_size=5)))
 
 

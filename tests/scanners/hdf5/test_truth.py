@@ -62,7 +62,9 @@ def test_names_that_are_no_utf8(tmp_path):
 
 def test_name_of_a_dimension_without_variable(tmp_path):
     with h5py.File(tmp_path / "data.h5", "w") as file:
-        file.create_dataset("x", (3,), "f4").make_scale("This is a netCDF dimension but not a netCDF variable.         3")
+        file.create_dataset("x", (3,), "f4").make_scale(
+            "This is a netCDF dimension but not a netCDF variable.         3"
+        )
         truth = HDF5Truth(file, is_local=True)
         assert truth.find("x") is None
         file["_nc4_non_coord_x"] = np.arange(2)
