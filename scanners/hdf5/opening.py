@@ -74,18 +74,19 @@ def open_hdf5(source: Source) -> Generator[h5py.File]:
 
 
 def _open_local(path: str) -> h5py.File:
-    """Open a local file, with whatever locking can be had.
+    """Open a local file, with whatever locking can be had, but not while another process writes it.
 
     A filesystem may refuse locks; and libhdf5 refuses another kind of locking while this process has the file open.
     """
     try:
         return h5py.File(path, "r")
-    except OSError:
-        try:
-            return h5py.File(path, "r", locking=False)
-        except OSError:
-            pass  # the first error says more
+    except BlockingIOError:  # the lock is another process's
         raise
+    except OSError:
+        for locking in (False, True):
+            with suppress(OSError):
+                return h5py.File(path, "r", locking=locking)
+        raise  # the first error says more
 
 
 class SourceFile(io.RawIOBase):

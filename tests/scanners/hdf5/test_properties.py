@@ -104,7 +104,6 @@ def plugin(settings: Mapping[str, Any], flags: int = h5z.FLAG_OPTIONAL) -> Calla
 
 FILTERS: Mapping[str, Callable[[h5p.PropDCID], None]] = {
     "gzip": lambda p: p.set_deflate(6),
-    "gzip-0": lambda p: p.set_deflate(0),
     "shuffle": lambda p: p.set_shuffle(),
     "fletcher32": lambda p: p.set_fletcher32(),
     "lzf": lambda p: p.set_filter(h5z.FILTER_LZF, h5z.FLAG_OPTIONAL),
@@ -124,7 +123,8 @@ FILTERS: Mapping[str, Callable[[h5p.PropDCID], None]] = {
     "zfp-reversible": plugin(hdf5plugin.Zfp(reversible=True)),
 }
 LOSSY = {"scaleoffset-float", "zfp", "zfp-reversible"}
-GENERAL = sorted(FILTERS.keys() - LOSSY - {"scaleoffset", "nbit", "szip"})
+BLOSC = {"blosc-lz4", "blosc-zlib-bits", "blosc2"}
+GENERAL = sorted(FILTERS.keys() - LOSSY - BLOSC - {"scaleoffset", "nbit", "szip"})
 
 DTYPES = [
     *map(np.dtype, "|b1 |i1 |u1 <i2 >u2 <u4 >i4 <i8 >u8 <f2 >f2 <f4 >f4 <f8 >f8 <c8 >c16 |S1 |S3 |V5".split()),
@@ -153,8 +153,8 @@ def fill_values(dtype: np.dtype) -> st.SearchStrategy[Any]:
 
 
 def pipelines(dtype: np.dtype) -> st.SearchStrategy[tuple[str, ...]]:
-    """Up to three filters in any order, but for those that only make sense as the first."""
-    firsts = [None]
+    """Up to three filters in any order, but for those that only make sense, or only work, as the first."""
+    firsts = [None, *sorted(BLOSC)]
     if dtype.kind in "iu":
         firsts += ["scaleoffset", "nbit", "szip"]
     if dtype.kind == "f" and dtype.itemsize >= 4:
