@@ -45,7 +45,7 @@ def build_pipeline(value_type: ValueType, filters: tuple[HDF5Filter, ...]) -> Pi
     UnsupportedError
         If a filter cannot be undone in this process.
     """
-    codecs = [_CODECS[step.id](step) for step in filters if step.id in _CODECS]
+    codecs = [_CODECS[step.id](step) for step in filters if _is_native(step)]
     if value_type.storage is Storage.DIRECT and len(codecs) == len(filters) and _shuffles_first(filters):
         return (bytes_codec(value_type.dtype, value_type.endian), *(codec for codec in codecs if codec is not None))
     check_available(filters)
@@ -76,6 +76,11 @@ def mixed_codec(pipelines: tuple[Pipeline, ...]) -> CodecJSON:
     return {"name": "virtualzarr_refs.mixed", "configuration": {"variants": variants}}
 
 
+def _is_native(step: HDF5Filter) -> bool:
+    """Whether a library can undo a filter. numcodecs' blosc is built without snappy."""
+    return step.id in _CODECS and not (step.id == BLOSC and _value(step, 6, 0) == _SNAPPY)
+
+
 def _shuffles_first(filters: tuple[HDF5Filter, ...]) -> bool:
     """Shuffling bytes that are no whole number of elements is where libraries differ."""
     return all(step.id != SHUFFLE for step in filters[1:])
@@ -88,6 +93,9 @@ def _shuffle(step: HDF5Filter) -> CodecJSON | None:
 
 def _value(step: HDF5Filter, position: int, default: int) -> int:
     return step.values[position] if len(step.values) > position else default
+
+
+_SNAPPY = 3
 
 
 def _blosc(step: HDF5Filter) -> CodecJSON:

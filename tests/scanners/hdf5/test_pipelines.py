@@ -1,0 +1,20 @@
+"""Filter pipelines that look native and are not."""
+
+from __future__ import annotations
+
+import h5py
+import hdf5plugin
+import numpy as np
+import pytest
+import zarr
+
+import virtualzarr_refs as vzr
+
+
+@pytest.mark.parametrize("compressor", ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"])
+def test_every_compressor_of_blosc(tmp_path, compressor):
+    values = np.arange(4096, dtype="i4").reshape(64, 64)
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.create_dataset("x", data=values, chunks=(16, 64), compression=hdf5plugin.Blosc(cname=compressor))
+    group = vzr.scan(tmp_path / "x.h5", strict=True)
+    assert np.array_equal(zarr.open_group(group.to_store(), mode="r")["x"][...], values)
