@@ -27,7 +27,7 @@ from zarr.abc.codec import ArrayBytesCodec
 from zarr.core.common import JSON
 
 from virtualzarr_refs.chunk_grid import Shape
-from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter, check_available
+from virtualzarr_refs.codecs.hdf5_filters import FLETCHER32, HDF5Filter, check_available
 from virtualzarr_refs.codecs.hdf5_image import DATASET_NAME, chunk_image
 from virtualzarr_refs.data_types import split_axes
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
@@ -40,6 +40,9 @@ NAME = "virtualzarr_refs.hdf5"
 
 _ENCODE_HEADER = 2
 """Bytes that ``H5Tencode`` puts before the datatype message."""
+
+_CHECKSUM = 4
+"""Bytes that the filter fletcher32 adds."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,8 @@ class HDF5Codec(ArrayBytesCodec):
         from h5py import h5d, h5f, h5s  # noqa: PLC0415
 
         check_available(self.filters)
+        if self.filters[-1].id == FLETCHER32 and len(data) <= _CHECKSUM:
+            raise ValueError("a chunk is too short for a checksum")  # libhdf5 would crash
         image = chunk_image(data, shape, self.datatype[_ENCODE_HEADER:], self._type.size, self.filters)
         file = h5f.open_file_image(image)
         try:
