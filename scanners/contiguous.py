@@ -39,9 +39,24 @@ def cut(shape: Shape, item_size: int, target: int) -> RegularGrid:
     return RegularGrid(shape, tuple(chunk))
 
 
+def cut_unwritten(shape: Shape, item_size: int, target: int) -> RegularGrid:
+    """Chunks near a target size that lie nowhere, so that their lengths need not divide the array's; see `cut`."""
+    chunk = [max(1, length) for length in shape]
+    for axis, length in enumerate(shape):
+        size = math.prod(chunk) * item_size
+        if size <= target or not length:
+            break
+        chunk[axis] = max(1, length * target // size)
+    return RegularGrid(shape, tuple(chunk))
+
+
+_LARGEST_TRIED = 1 << 20
+"""Divisors up to this number are found, and those that they leave; lengths may be far too large to try all."""
+
+
 def _nearest_divisor(length: int, size: int, target: int) -> int:
     """The divisor of `length` that brings `size` bytes nearest to `target`, by ratio."""
-    low = [d for d in range(1, math.isqrt(length) + 1) if length % d == 0]
+    low = [d for d in range(1, min(math.isqrt(length), _LARGEST_TRIED) + 1) if length % d == 0]
     divisors = sorted({*low, *(length // d for d in low)})
     return min(divisors, key=lambda d: abs(math.log(size / length * d / target)))
 

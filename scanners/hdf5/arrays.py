@@ -15,13 +15,15 @@ import numpy as np
 from h5py import h5d, h5p
 from numpy.typing import NDArray
 
-from scanners.contiguous import contiguous_manifest, cut
+from scanners.contiguous import contiguous_manifest, cut, cut_unwritten
 from scanners.hdf5.chunks import (
     ChunkTable,
     build_manifest,
+    check_cells,
     check_chunks,
     is_partial,
     read_chunk_table,
+    unwritten,
 )
 from scanners.hdf5.datatypes import Storage, ValueType, read_value_type
 from scanners.hdf5.dimensions import DatasetView
@@ -269,14 +271,16 @@ def _place_external(stored: Stored) -> Placed:
 
 def _place_piece(stored: Stored, url: str, offset: int | None, file_size: int) -> Placed:
     """Values in one piece; without an offset they were never written."""
-    value_type = stored.value_type
-    grid = _with_axes(cut(stored.record.shape, value_type.size, stored.options.target_chunk_size), value_type.axes)
+    value_type, shape, target = stored.value_type, stored.record.shape, stored.options.target_chunk_size
     pipeline = build_pipeline(value_type, ())
-    length = math.prod(stored.record.shape) * value_type.size
+    length = math.prod(shape) * value_type.size
     if offset is None or not length:
-        return Placed(grid, pipeline, Manifest.missing(grid.grid_shape))
+        grid = _with_axes(cut_unwritten(shape, value_type.size, target), value_type.axes)
+        return Placed(grid, pipeline, unwritten(grid))
     if offset + length > file_size:
         raise FormatError("the values lie beyond the end of the file", offset=offset)
+    grid = _with_axes(cut(shape, value_type.size, target), value_type.axes)
+    check_cells(grid)
     item = value_type.size // max(1, math.prod(value_type.axes))
     return Placed(grid, pipeline, contiguous_manifest(grid, url, offset, item))
 

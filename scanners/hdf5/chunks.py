@@ -22,6 +22,10 @@ MAX_CELLS = 100_000_000
 """Chunks of a grid beyond which a manifest of 20 bytes each is too large to keep."""
 
 
+MAX_MISSING = 1 << 59
+"""Chunks of a grid beyond which NumPy has no array of 8 bytes each, not even of one repeated number."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkTable:
     """The chunks that a dataset has, in any order.
@@ -103,6 +107,30 @@ def check_chunks(table: ChunkTable, file_size: int, chunk_bytes: int, unfiltered
         raise FormatError(f"a chunk of {chunk_bytes} bytes is stored in fewer or more", offset=_first(table, wrong))
 
 
+def check_cells(grid: RegularGrid, limit: int = MAX_CELLS) -> None:
+    """Make sure that a grid is not too large to keep.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is.
+    """
+    if math.prod(grid.grid_shape) > limit:
+        raise UnsupportedError(f"a grid of {math.prod(grid.grid_shape)} chunks is too large; the limit is {limit}")
+
+
+def unwritten(grid: RegularGrid) -> Manifest:
+    """The manifest of a dataset that has no chunks.
+
+    Raises
+    ------
+    UnsupportedError
+        If the grid is too large even for that.
+    """
+    check_cells(grid, MAX_MISSING)
+    return Manifest.missing(grid.grid_shape)
+
+
 def is_partial(table: ChunkTable, grid: RegularGrid) -> NDArray[np.bool_]:
     """Which of the chunks reach beyond the dataset."""
     partial = np.zeros(len(table.index), np.bool_)
@@ -134,9 +162,8 @@ def build_manifest(table: ChunkTable, grid: RegularGrid, url: str, variant: NDAr
     """
     grid_shape = grid.grid_shape
     if not len(table.index):
-        return Manifest.missing(grid_shape)
-    if math.prod(grid_shape) > MAX_CELLS:
-        raise UnsupportedError(f"a grid of {math.prod(grid_shape)} chunks is too large; the limit is {MAX_CELLS}")
+        return unwritten(grid)
+    check_cells(grid)
     place: Any = tuple(table.index.T)
     spread = _spreader(grid_shape, np.asarray(np.ravel_multi_index(place, grid_shape)))
     url_id = spread(np.zeros(len(table.index), np.uint32), MISSING)

@@ -191,6 +191,7 @@ _CLASS_NAMES = {
     h5t.TIME: "time",
     h5t.FLOAT: "floating-point",
     h5t.INTEGER: "integer",
+    h5t.STRING: "string",
     h5t.BITFIELD: "bitfield",
     h5t.OPAQUE: "opaque",
     h5t.COMPOUND: "compound",

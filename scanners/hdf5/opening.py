@@ -17,7 +17,7 @@ from virtualzarr_refs.sources.location import local_path
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
-HDF5_ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, NotImplementedError)
+HDF5_ERRORS = (OSError, RuntimeError, ValueError, KeyError, TypeError, NotImplementedError, MemoryError)
 """What h5py raises where libhdf5 cannot make sense of a file."""
 
 

@@ -21,14 +21,24 @@ from virtualzarr_refs.codecs.hdf5_filters import (
     HDF5Filter,
     check_available,
 )
+from virtualzarr_refs.errors import UnsupportedError
 
 type CodecJSON = dict[str, JSON]
 type Pipeline = tuple[CodecJSON, ...]
 
 
 def read_filters(properties: h5p.PropDCID) -> tuple[HDF5Filter, ...]:
-    """The filters of a dataset, in the order they are applied."""
-    steps = (properties.get_filter(i) for i in range(properties.get_nfilters()))
+    """The filters of a dataset, in the order they are applied.
+
+    Raises
+    ------
+    UnsupportedError
+        If one has more parameters than h5py has room for: N-bit on compounds of many members.
+    """
+    try:
+        steps = tuple(properties.get_filter(i) for i in range(properties.get_nfilters()))
+    except AssertionError as error:
+        raise UnsupportedError(f"a filter has more parameters than h5py can tell ({error})") from error
     return tuple(HDF5Filter(int(step[0]), int(step[1]), tuple(int(v) for v in step[2])) for step in steps)
 
 

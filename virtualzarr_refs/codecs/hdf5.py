@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import math
+import struct
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast, override
@@ -40,6 +41,9 @@ NAME = "virtualzarr_refs.hdf5"
 
 _ENCODE_HEADER = 2
 """Bytes that ``H5Tencode`` puts before the datatype message."""
+
+_MAX_FILTERS = 32
+"""Of a pipeline; the filter mask has no room for more."""
 
 _CHECKSUM = 4
 """Bytes that the filter fletcher32 adds."""
@@ -73,8 +77,10 @@ class HDF5Codec(ArrayBytesCodec):
         """
         try:
             configuration = cast("dict[str, Any]", data["configuration"])
-            steps = (HDF5Filter(s["id"], s["flags"], tuple(s["values"])) for s in configuration["filters"])
-            return cls(base64.b64decode(configuration["datatype"], validate=True), tuple(steps))
+            steps = tuple(HDF5Filter(s["id"], s["flags"], tuple(s["values"])) for s in configuration["filters"])
+            if len(steps) > _MAX_FILTERS:
+                raise ValueError(f"it has {len(steps)} filters")  # noqa: TRY301  one place says what is wrong
+            return cls(base64.b64decode(configuration["datatype"], validate=True), steps)
         except (KeyError, TypeError, ValueError) as error:
             raise ReferenceSetError(f"the codec {NAME} is misconfigured: {error!r}") from error
 
@@ -120,7 +126,7 @@ class HDF5Codec(ArrayBytesCodec):
         try:
             stored = self._unfiltered(data, inner) if self.filters else np.frombuffer(data, np.uint8)
             return type_.convert(stored, math.prod(inner)).reshape(shape)
-        except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
+        except (OSError, RuntimeError, KeyError, TypeError, ValueError, struct.error) as error:
             check_available(self.filters)
             raise DecodeError(f"libhdf5 cannot decode a chunk of shape {shape}: {error}") from error
 
@@ -200,4 +206,7 @@ class _StoredType:
 
 def _as_type(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Drop padding and byte order; the types agree in everything else."""
-    return np.ascontiguousarray(values if values.dtype == dtype else values.astype(dtype))
+    try:
+        return np.ascontiguousarray(values.astype(dtype, casting="equiv", copy=False))
+    except TypeError as error:
+        raise DecodeError(f"a chunk decodes to {values.dtype} instead of {dtype}") from error

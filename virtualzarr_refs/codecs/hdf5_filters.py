@@ -55,11 +55,21 @@ class HDF5Filter:
         Bit 0: a chunk may do without the filter.
     values : tuple of int
         Client data, unsigned 32-bit.
+
+    Raises
+    ------
+    ValueError
+        If a number does not fit its field.
     """
 
     id: int
     flags: int
     values: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        fields = [(self.id, 16), (self.flags, 16), *((value, 32) for value in self.values)]
+        if not all(type(number) is int and 0 <= number < 1 << width for number, width in fields):
+            raise ValueError(f"no filter of HDF5 has the numbers {self.id!r}, {self.flags!r}, {self.values!r:.100}")
 
     @property
     def label(self) -> str:

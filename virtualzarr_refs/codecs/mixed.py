@@ -13,7 +13,8 @@ number of its variant, two bytes, little-endian; the rest is what the source hol
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast, override
@@ -22,7 +23,8 @@ from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, Codec
 from zarr.core.common import JSON
 from zarr.registry import get_codec_class
 
-from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
+from virtualzarr_refs.codecs.failures import FAILURES
+from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError, VirtualZarrError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -57,13 +59,15 @@ class MixedCodec(ArrayBytesCodec):
             If the configuration is malformed, or has members that this version does not know.
         """
         try:
-            variants = tuple(cast("dict[str, Any]", data["configuration"])["variants"])
+            variants = tuple(map(dict, cast("dict[str, Any]", data["configuration"])["variants"]))
             unknown = {member for variant in variants for member in variant} - {"codecs"}
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ReferenceSetError(f"the codec {NAME} is misconfigured: {error!r}") from error
         if unknown or not variants or not all("codecs" in variant for variant in variants):
             raise ReferenceSetError(f"the codec {NAME} has variants that cannot be understood: {sorted(unknown)}")
-        return cls(variants)
+        codec = cls(variants)
+        codec._pipelines  # noqa: B018  a pipeline that is none is refused now, not when a chunk is read
+        return codec
 
     def to_dict(self) -> dict[str, JSON]:
         """The codec's member of ``zarr.json``."""
@@ -73,26 +77,28 @@ class MixedCodec(ArrayBytesCodec):
     def _pipelines(self) -> tuple[tuple[Codec, ...], ...]:
         return tuple(_parse_pipeline(variant["codecs"]) for variant in self.variants)
 
-    def _variant(self, chunk_bytes: Buffer) -> tuple[tuple[Codec, ...], Buffer]:
+    def _variant(self, chunk_bytes: Buffer) -> tuple[int, Buffer]:
         if len(chunk_bytes) < PREFIX.size:
             raise DecodeError(f"a chunk of the codec {NAME} lacks the number of its variant")
         (number,) = PREFIX.unpack(chunk_bytes[: PREFIX.size].to_bytes())
         if number >= len(self.variants):
             raise DecodeError(f"a chunk names variant {number} of {len(self.variants)}")
-        return self._pipelines[number], chunk_bytes[PREFIX.size :]
+        return number, chunk_bytes[PREFIX.size :]
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        pipeline, value = self._variant(chunk_bytes)
+        number, value = self._variant(chunk_bytes)
         decoded: Any = value
-        for codec, spec in _evolved(pipeline, chunk_spec):
-            decoded = cast("Any", codec)._decode_sync(decoded, spec)  # noqa: SLF001  zarr's protocol for codecs
+        with _failures(number):
+            for codec, spec in _evolved(self._pipelines[number], chunk_spec):
+                decoded = cast("Any", codec)._decode_sync(decoded, spec)  # noqa: SLF001  zarr's protocol for codecs
         return decoded
 
     async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        pipeline, value = self._variant(chunk_data)
+        number, value = self._variant(chunk_data)
         decoded: Any = value
-        for codec, spec in _evolved(pipeline, chunk_spec):
-            (decoded,) = await cast("Any", codec).decode([(decoded, spec)])
+        with _failures(number):
+            for codec, spec in _evolved(self._pipelines[number], chunk_spec):
+                (decoded,) = await cast("Any", codec).decode([(decoded, spec)])
         return decoded
 
     @override
@@ -105,8 +111,24 @@ class MixedCodec(ArrayBytesCodec):
         raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
 
 
+@contextmanager
+def _failures(number: int) -> Generator[None]:
+    """Turn an error of a variant's codecs into one that says so."""
+    try:
+        yield
+    except VirtualZarrError:
+        raise
+    except FAILURES as error:
+        raise DecodeError(
+            f"a chunk of variant {number} of the codec {NAME} cannot be decoded: {error!r:.200}"
+        ) from error
+
+
 def _parse_pipeline(members: object) -> tuple[Codec, ...]:
-    codecs = tuple(_parse_codec(member) for member in cast("list[JSON]", members))
+    try:
+        codecs = tuple(map(_parse_codec, cast("list[JSON]", members)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ReferenceSetError(f"a variant of the codec {NAME} has a codec that cannot be had: {error!r}") from error
     kinds = [_kind(codec) for codec in codecs]
     if kinds.count(_ARRAY_BYTES) != 1 or kinds != sorted(kinds):
         raise ReferenceSetError(f"a variant of the codec {NAME} is no codec pipeline")

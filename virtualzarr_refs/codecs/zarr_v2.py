@@ -15,10 +15,7 @@ orders.
 from __future__ import annotations
 
 import math
-import struct
-import zlib
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast, override
@@ -28,13 +25,8 @@ from numpy.typing import NDArray
 from zarr.abc.codec import ArrayBytesCodec
 
 from virtualzarr_refs.chunk_grid import JSON, Shape
+from virtualzarr_refs.codecs.failures import FAILURES
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
-
-_lzma_failures: tuple[type[Exception], ...] = ()
-with suppress(ImportError):  # some builds of Python have no lzma, and then numcodecs has none either
-    from lzma import LZMAError
-
-    _lzma_failures = (LZMAError,)
 
 if TYPE_CHECKING:
     from zarr.core import common
@@ -50,19 +42,6 @@ _FORBIDDEN = {
         "this codec gives objects, of which only strings are read, and those without other codecs before them",
     ),
 }
-
-_FAILURES = (
-    ArithmeticError,
-    LookupError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-    zlib.error,
-    *_lzma_failures,
-)
-"""How codecs of numcodecs and kerchunk say that they cannot decode."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +138,7 @@ class ZarrV2Codec(ArrayBytesCodec):
                 value = step.decode(value)
         except ImportError as error:
             raise UnsupportedError(f"a codec needs a package that is not installed ({error})", feature=NAME) from error
-        except _FAILURES as error:
+        except FAILURES as error:
             raise DecodeError(f"a chunk of shape {shape} cannot be decoded: {error!r:.200}") from error
         return _shaped(_typed(value, self.dtype), shape, self.order)
 
