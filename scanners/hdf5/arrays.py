@@ -6,110 +6,32 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from h5py import h5d, h5p
-from numpy.typing import NDArray
+from h5py import h5d
 
 from scanners.contiguous import contiguous_manifest, cut, cut_unwritten
-from scanners.hdf5.chunks import (
-    ChunkTable,
-    build_manifest,
-    check_cells,
-    check_chunks,
-    is_partial,
-    read_chunk_table,
-    unwritten,
-)
+from scanners.hdf5.chunked import place_chunked
+from scanners.hdf5.chunks import check_cells, unwritten
 from scanners.hdf5.datatypes import Storage, ValueType, read_value_type
 from scanners.hdf5.dimensions import DatasetView
-from scanners.hdf5.header import LAYOUT, HeaderReader
-from scanners.hdf5.index import IndexFile, IndexRequest, read_index
-from scanners.hdf5.layout import ChunkedLayout, IndexType, parse_chunked_layout
-from scanners.hdf5.misplaced import MisplacedChunks, is_fault_present
 from scanners.hdf5.opening import h5py_errors
-from scanners.hdf5.pipelines import Pipeline, applied, build_pipeline, mixed_codec, read_filters
+from scanners.hdf5.pipelines import build_pipeline, read_filters
 from scanners.hdf5.records import DatasetRecord
-from scanners.hdf5.superblock import chunk_tree_k
+from scanners.hdf5.stored import Placed, SourceFacts, Stored, with_axes
 from scanners.hdf5.tree import reopen_beside_file
 from scanners.hdf5.values import materialise
 from scanners.hdf5.virtual import check_sources
 from virtualzarr_refs.attributes import encode_attributes
-from virtualzarr_refs.chunk_grid import JSON, RegularGrid, Shape
-from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter
+from virtualzarr_refs.chunk_grid import JSON
 from virtualzarr_refs.data_types import encode_data_type, encode_scalar
 from virtualzarr_refs.errors import FormatError, UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray
-from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.metadata import ArrayMetadata
 from virtualzarr_refs.scanning import ScanOptions
 from virtualzarr_refs.sources.location import local_path
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFacts:
-    """The file that a dataset lies in.
-
-    Parameters
-    ----------
-    url : str
-        As references name it.
-    size : int
-        In bytes.
-    headers : HeaderReader
-        Reads its object headers.
-    """
-
-    url: str
-    size: int
-    headers: HeaderReader
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A dataset with everything that decides how it is shown.
-
-    Parameters
-    ----------
-    record : DatasetRecord
-        From the walk.
-    facts : SourceFacts
-        Its file.
-    properties : h5py.h5p.PropDCID
-        Its creation properties.
-    value_type : ValueType
-        Its datatype.
-    filters : tuple of HDF5Filter
-        Its pipeline.
-    options : ScanOptions
-        What the user asked for.
-    """
-
-    record: DatasetRecord
-    facts: SourceFacts
-    properties: h5p.PropDCID
-    value_type: ValueType
-    filters: tuple[HDF5Filter, ...]
-    options: ScanOptions
-
-    @property
-    def shape(self) -> Shape:
-        """Of the Zarr array: the dataset's axes, then those of an array type."""
-        return self.record.shape + self.value_type.axes
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """What has been decided: the grid, the codecs, and where the chunks lie."""
-
-    grid: RegularGrid
-    codecs: Pipeline
-    manifest: Manifest
-    materialised: str = ""
 
 
 def build_array(
@@ -275,117 +197,18 @@ def _place_piece(stored: Stored, url: str, offset: int | None, file_size: int) -
     pipeline = build_pipeline(value_type, ())
     length = math.prod(shape) * value_type.size
     if offset is None or not length:
-        grid = _with_axes(cut_unwritten(shape, value_type.size, target), value_type.axes)
+        grid = with_axes(cut_unwritten(shape, value_type.size, target), value_type.axes)
         return Placed(grid, pipeline, unwritten(grid))
     if offset + length > file_size:
         raise FormatError("the values lie beyond the end of the file", offset=offset)
-    grid = _with_axes(cut(shape, value_type.size, target), value_type.axes)
+    grid = with_axes(cut(shape, value_type.size, target), value_type.axes)
     check_cells(grid)
     item = value_type.size // max(1, math.prod(value_type.axes))
     return Placed(grid, pipeline, contiguous_manifest(grid, url, offset, item))
 
 
 def _place_chunked(stored: Stored) -> Placed:
-    if stored.value_type.storage is Storage.POINTERS:
-        return _place_inline(stored, _POINTERS)
-    grid = RegularGrid(stored.record.shape, tuple(int(n) for n in stored.properties.get_chunk()))
-    table = _read_chunks(stored, grid)
-    chunk_bytes = math.prod(grid.chunk_shape) * stored.value_type.size
-    mask = _effective_mask(stored, table, grid, chunk_bytes)
-    check_chunks(table, stored.facts.size, chunk_bytes, mask == _every(stored.filters))
-    codecs, variant = _codecs(stored, mask)
-    manifest = build_manifest(table, grid, stored.facts.url, variant)
-    shown = _with_axes(grid, stored.value_type.axes)
-    return Placed(shown, codecs, _reshaped(manifest, shown.grid_shape))
-
-
-FEW_CHUNKS = 100
-"""Chunks that libhdf5 lists faster one by one than we parse an index in bulk."""
-
-
-def _read_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
-    if math.prod(grid.grid_shape) > FEW_CHUNKS:
-        with suppress(FormatError):  # an index that we cannot make sense of is libhdf5's to judge
-            return read_index(_index_request(stored, grid))
-    return _list_chunks(stored, grid)
-
-
-def _index_request(stored: Stored, grid: RegularGrid) -> IndexRequest:
-    headers, layout = stored.facts.headers, _chunked_layout(stored)
-    file = IndexFile(headers.source, headers.base, headers.offset_size, headers.length_size)
-    k = chunk_tree_k(headers) if layout.index_type is IndexType.BTREE1 else 0
-    return IndexRequest(layout, file, grid, stored.record.max_shape, bool(stored.filters), k)
-
-
-def _list_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
-    """Have libhdf5 list the chunks."""
-    limits = stored.record.max_shape
-    # Where one axis can grow, and only one, newer files have an extensible array.
-    suspect = limits.count(None) == 1 and limits[0] is not None and is_fault_present()
-    if suspect and _chunked_layout(stored).index_type is IndexType.EXTENSIBLE_ARRAY:
-        return read_chunk_table(stored.record.id, grid, MisplacedChunks.of(limits, grid.chunk_shape))
-    return read_chunk_table(stored.record.id, grid)
-
-
-def _effective_mask(stored: Stored, table: ChunkTable, grid: RegularGrid, chunk_bytes: int) -> NDArray[np.uint32]:
-    """The filters that each chunk went without.
-
-    A dataset may leave partial chunks at its edges unfiltered; their masks do not say so, only the layout message
-    does. It need not be read where no such chunk has the size of an unfiltered one.
-    """
-    relevant = _every(stored.filters)
-    mask = table.mask & relevant
-    if not stored.filters:
-        return mask
-    partial = is_partial(table, grid)
-    if (partial & (table.length == chunk_bytes)).any() and _chunked_layout(stored).skips_filters_at_edges:
-        return np.where(partial, relevant, mask)
-    return mask
-
-
-def _every(filters: tuple[HDF5Filter, ...]) -> np.uint32:
-    """The mask of a chunk that went without any of the filters."""
-    return np.uint32((1 << len(filters)) - 1)
-
-
-def _chunked_layout(stored: Stored) -> ChunkedLayout:
-    message = stored.facts.headers.message(stored.record.key[1], LAYOUT)
-    if message is None:
-        raise FormatError("the object header has no layout message")
-    return parse_chunked_layout(message, stored.facts.headers.offset_size, stored.facts.headers.length_size)
-
-
-def _codecs(stored: Stored, mask: NDArray[np.uint32]) -> tuple[Pipeline, NDArray[np.uint16] | None]:
-    """The array's codecs and, where chunks went through different filters, the variant of each chunk."""
-    if not (mask != mask[:1]).any():
-        return build_pipeline(stored.value_type, applied(stored.filters, int(mask[0]) if len(mask) else 0)), None
-    masks, variant = np.unique(mask, return_inverse=True)
-    pipelines = tuple(build_pipeline(stored.value_type, applied(stored.filters, int(m))) for m in masks)
-    distinct = tuple({str(pipeline): pipeline for pipeline in pipelines}.values())
-    if len(distinct) == 1:
-        return distinct[0], None
-    number = np.array([distinct.index(pipeline) for pipeline in pipelines], np.uint16)
-    return (mixed_codec(distinct),), number[variant.reshape(-1)]
-
-
-def _with_axes(grid: RegularGrid, axes: Shape) -> RegularGrid:
-    return RegularGrid(grid.shape + axes, grid.chunk_shape + tuple(max(1, n) for n in axes))
-
-
-def _reshaped(manifest: Manifest, grid_shape: Shape) -> Manifest:
-    """The manifest over a grid with further axes of one chunk each."""
-    if manifest.grid_shape == grid_shape:
-        return manifest
-    if manifest.is_missing:
-        return Manifest.missing(grid_shape)
-    variant = None if manifest.variant is None else manifest.variant.reshape(grid_shape)
-    return Manifest(
-        manifest.urls,
-        manifest.url_id.reshape(grid_shape),
-        manifest.offset.reshape(grid_shape),
-        manifest.length.reshape(grid_shape),
-        variant,
-    )
+    return _place_inline(stored, _POINTERS) if stored.value_type.storage is Storage.POINTERS else place_chunked(stored)
 
 
 _POINTERS = "values of variable length or references, kept elsewhere in the file"

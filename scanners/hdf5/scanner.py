@@ -11,11 +11,12 @@ from typing import Any
 import h5py
 from h5py import h5g
 
-from scanners.hdf5.arrays import SourceFacts, build_array
+from scanners.hdf5.arrays import build_array
 from scanners.hdf5.dimensions import NetCDFView, netcdf_view, visible_attributes
 from scanners.hdf5.header import HeaderReader
 from scanners.hdf5.opening import h5py_errors, open_hdf5, signature_offset
 from scanners.hdf5.records import DatasetRecord, GroupRecord
+from scanners.hdf5.stored import SourceFacts
 from scanners.hdf5.tree import Walk, object_key
 from scanners.hdf5.truth import HDF5Truth
 from virtualzarr_refs.attributes import encode_attributes
