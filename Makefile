@@ -8,7 +8,7 @@ WORKERS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format typecheck imports lock samples clean env
+.PHONY: help demo test bench check lint format typecheck imports lock samples clean env
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -21,6 +21,9 @@ test: env  ## run the tests, warnings as errors
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 check: lint typecheck imports test  ## what CI runs: lint, format, types, import directions, tests
+
+bench: env  ## time ourselves against the peers, and write the results to docs
+	$(BIN)/python -m benchmarks --write docs
 
 lint: env  ## ruff's rules and format, and whether uv.lock matches pyproject.toml
 	@sh tools/bootstrap.sh lock --check --quiet
