@@ -12,7 +12,7 @@ import numpy as np
 from virtualzarr_refs.chunk_grid import ChunkIndex, Shape
 from virtualzarr_refs.errors import NodeNotFoundError
 from virtualzarr_refs.manifest import InlineChunk, Manifest
-from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata
+from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata, same_metadata
 from virtualzarr_refs.value import Part, StoredValue
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class VirtualArray:
 
     def equals(self, other: VirtualArray) -> bool:
         """Whether both have the same metadata and the same chunks."""
-        return self.metadata == other.metadata and self.manifest.equals(other.manifest)
+        return same_metadata(self.metadata, other.metadata) and self.manifest.equals(other.manifest)
 
     def __repr__(self) -> str:
         return f"VirtualArray({self.dtype} {self.shape}, {self.manifest})"
@@ -209,7 +209,7 @@ def is_node_name(name: str) -> bool:
 def _same(a: VirtualArray | VirtualGroup, b: VirtualArray | VirtualGroup) -> bool:
     if isinstance(a, VirtualArray) and isinstance(b, VirtualArray):
         return a.equals(b)
-    return type(a) is type(b) and a.metadata == b.metadata
+    return type(a) is type(b) and same_metadata(a.metadata, b.metadata)
 
 
 def _joined(prefix: str, name: str) -> str:

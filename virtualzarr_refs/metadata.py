@@ -187,6 +187,15 @@ def encode_metadata(metadata: NodeMetadata) -> bytes:
         return json.dumps(document, separators=(",", ":")).encode()
 
 
+def same_metadata(a: NodeMetadata, b: NodeMetadata) -> bool:
+    """Whether both say the same; unlike ``==``, NaN is the same as NaN."""
+    return a == b or (type(a) is type(b) and _sorted_json(a) == _sorted_json(b))
+
+
+def _sorted_json(metadata: NodeMetadata) -> str:
+    return json.dumps(metadata.to_json(), sort_keys=True)
+
+
 def decode_metadata(document: bytes | str) -> NodeMetadata:
     """Read a ``zarr.json``.
 

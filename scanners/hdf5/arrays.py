@@ -6,6 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,13 @@ from h5py import h5d
 from scanners.contiguous import contiguous_manifest, cut, cut_unwritten
 from scanners.hdf5.chunked import place_chunked
 from scanners.hdf5.chunks import check_cells, unwritten
-from scanners.hdf5.datatypes import Storage, ValueType, read_value_type
+from scanners.hdf5.datatypes import Storage, ValueType
 from scanners.hdf5.dimensions import DatasetView
+from scanners.hdf5.header import LAYOUT
+from scanners.hdf5.layout import contiguous_address
 from scanners.hdf5.opening import h5py_errors
-from scanners.hdf5.pipelines import build_pipeline, read_filters
+from scanners.hdf5.pipelines import build_pipeline
+from scanners.hdf5.properties import read_properties
 from scanners.hdf5.records import DatasetRecord
 from scanners.hdf5.stored import Placed, SourceFacts, Stored, with_axes
 from scanners.hdf5.tree import reopen_beside_file
@@ -26,7 +30,6 @@ from scanners.hdf5.values import materialise
 from scanners.hdf5.virtual import check_sources
 from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.chunk_grid import JSON
-from virtualzarr_refs.data_types import encode_data_type, encode_scalar
 from virtualzarr_refs.errors import FormatError, UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray
 from virtualzarr_refs.metadata import ArrayMetadata
@@ -63,16 +66,11 @@ def build_array(
     UnsupportedError
         If the dataset cannot be shown.
     """
-    with h5py_errors("the dataset's properties cannot be read"):
-        properties = record.id.get_create_plist()
-        tid = record.id.get_type()
-        filters = read_filters(properties)
-        layout = properties.get_layout()
-        has_external = properties.get_external_count() > 0
-    if has_external:
+    properties = read_properties(record)
+    if properties.has_external_files:
         record = reopen_beside_file(record)
-    stored = Stored(record, facts, properties, read_value_type(tid), filters, options)
-    placed = _PLACERS[layout](stored)
+    stored = Stored(record, facts, properties, options)
+    placed = _PLACERS[properties.layout](stored)
     return VirtualArray(_metadata(stored, placed, attributes, view), placed.manifest)
 
 
@@ -82,9 +80,9 @@ def _metadata(stored: Stored, placed: Placed, attributes: Mapping[str, Any], vie
     plain, types = encode_attributes({**attributes, **flags}, value_type.dtype)
     extra = tuple(f"{stored.record.name}_axis_{i}" for i in range(len(value_type.axes)))
     return ArrayMetadata(
-        data_type=encode_data_type(value_type.dtype),
+        data_type=stored.properties.data_type,
         chunk_grid=placed.grid,
-        fill_value=encode_scalar(_fill_value(stored), value_type.dtype),
+        fill_value=stored.properties.fill_value,
         codecs=placed.codecs,
         attributes=plain,
         dimension_names=view.dimensions + extra,
@@ -106,30 +104,15 @@ def _encoding(stored: Stored, placed: Placed, view: DatasetView, derived: tuple[
         "filters": [{"name": step.label, "values": list(step.values)} for step in stored.filters],
         "enum": {name: int(value) for name, value in stored.value_type.members.items()},
         "derived_attributes": list(derived),
-        "byte_order": "" if stored.record.id.dtype.base.isnative else _OTHER_ORDER,
+        "byte_order": "" if stored.properties.is_native_order else _OTHER_ORDER,
         "fixed_axes": list(view.fixed_axes),
         "materialised": placed.materialised,
-        "layout": _LAYOUT_NAMES[stored.properties.get_layout()],
+        "layout": _LAYOUT_NAMES[stored.properties.layout],
     }
     return {name: value for name, value in facts.items() if value}
 
 
 _OTHER_ORDER = "big" if sys.byteorder == "little" else "little"
-
-
-def _fill_value(stored: Stored) -> Any:  # noqa: ANN401  a scalar of any type
-    """What h5py gives for values that were never written: zeros where no fill value is defined, or never used."""
-    dtype, properties = stored.value_type.dtype, stored.properties
-    if stored.value_type.storage is Storage.POINTERS:
-        return ""
-    with h5py_errors("the fill value cannot be read"):
-        is_used = properties.get_fill_time() != h5d.FILL_TIME_NEVER
-        if not is_used or properties.fill_value_defined() != h5d.FILL_VALUE_USER_DEFINED:
-            return np.zeros((), dtype)[()]
-        element = np.zeros((), stored.record.id.dtype)
-        properties.get_fill_value(element)
-    first = element.reshape(-1)[:1].astype(dtype)
-    return first[0]
 
 
 def _place_inline(stored: Stored, why: str) -> Placed:
@@ -143,9 +126,8 @@ def _place_compact(stored: Stored) -> Placed:
 
 
 def _place_virtual(stored: Stored) -> Placed:
-    names = {
-        os.fsdecode(stored.properties.get_virtual_filename(i)) for i in range(stored.properties.get_virtual_count())
-    }
+    created = stored.record.id.get_create_plist()
+    names = {os.fsdecode(created.get_virtual_filename(i)) for i in range(created.get_virtual_count())}
     if names - {"."}:
         _refuse_other_files(stored, "virtual dataset over other files")
     with h5py_errors("the sources of the virtual dataset cannot be looked at"):
@@ -154,13 +136,21 @@ def _place_virtual(stored: Stored) -> Placed:
 
 
 def _place_contiguous(stored: Stored) -> Placed:
-    if stored.properties.get_external_count():
+    if stored.properties.has_external_files:
         return _place_external(stored)
     if stored.value_type.storage is Storage.POINTERS:
         return _place_inline(stored, _POINTERS)
+    return _place_piece(stored, stored.facts.url, _offset(stored), stored.facts.size)
+
+
+def _offset(stored: Stored) -> int | None:
+    header = stored.record.header
+    if header is not None:
+        with suppress(FormatError):  # libhdf5 knows more kinds of layout messages
+            address = contiguous_address(header.body(LAYOUT) or b"", header.offset_size)
+            return None if address is None else stored.facts.headers.base + address
     with h5py_errors("the place of the values cannot be read"):
-        offset = stored.record.id.get_offset()
-    return _place_piece(stored, stored.facts.url, offset, stored.facts.size)
+        return stored.record.id.get_offset()
 
 
 def _refuse_other_files(stored: Stored, feature: str) -> None:
@@ -175,8 +165,9 @@ _PREFIX = "HDF5_EXTFILE_PREFIX"
 
 def _place_external(stored: Stored) -> Placed:
     _refuse_other_files(stored, "external storage")
-    count = stored.properties.get_external_count()
-    name, offset, size = stored.properties.get_external(0)
+    created = stored.record.id.get_create_plist()
+    count = created.get_external_count()
+    name, offset, size = created.get_external(0)
     beside = Path(stored.record.file).parent / os.fsdecode(name)
     length = math.prod(stored.record.shape) * stored.value_type.size
     if (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,7 +12,11 @@ import numpy as np
 from h5py import h5a, h5r, h5s, h5t
 from numpy.typing import NDArray
 
+from scanners.hdf5.attribute_messages import AttributeMessage
+from scanners.hdf5.familiar import Memory
+from scanners.hdf5.global_heap import GlobalHeaps
 from scanners.hdf5.opening import h5py_errors
+from scanners.hdf5.records import DatasetHandle
 from scanners.hdf5.type_cache import TypeCache
 from scanners.text import decode_text
 from virtualzarr_refs.chunk_grid import Shape
@@ -58,6 +63,29 @@ def read_attributes(oid: Any, path: str, skips: SkipLog) -> dict[str, Any]:  # n
                     raise UnsupportedError("another attribute has this name too, in another encoding")
                 attributes[name] = read_attribute(aid)
     return attributes
+
+
+def recall_attributes(
+    handle: DatasetHandle, messages: Mapping[bytes, AttributeMessage], heaps: GlobalHeaps, path: str, skips: SkipLog
+) -> dict[str, Any]:
+    """Read every attribute of a dataset, as `read_attributes` does; libhdf5 is asked only about unfamiliar ones."""
+    attributes: dict[str, Any] = {}
+    for raw, message in messages.items():
+        name = decode_text(raw)
+        if name in _BOOKKEEPING:
+            continue
+        with skips.node(f"{path}@{name}"), h5py_errors("an attribute cannot be read"):
+            if name in attributes:
+                raise UnsupportedError("another attribute has this name too, in another encoding")
+            key = message.key(heaps)
+            value = _known.recall(key)
+            if value is None:
+                value = _known.keep(key, read_attribute(h5a.open(handle.id, raw)))
+            attributes[name] = copy(value)
+    return attributes
+
+
+_known = Memory[Any]()
 
 
 def read_attribute(aid: h5a.AttrID) -> Any:  # noqa: ANN401  whatever an attribute may hold

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from scanners.hdf5.chunks import ChunkTable, build_manifest, check_chunks, is_partial, read_chunk_table
 from scanners.hdf5.header import LAYOUT
-from scanners.hdf5.index import IndexFile, IndexRequest, read_index
+from scanners.hdf5.index import IndexFile, IndexRequest, read_index, read_leaf
 from scanners.hdf5.layout import ChunkedLayout, IndexType, parse_chunked_layout
 from scanners.hdf5.misplaced import MisplacedChunks, is_fault_present
-from scanners.hdf5.pipelines import Pipeline, applied, build_pipeline, mixed_codec
+from scanners.hdf5.pipelines import Pipeline, mixed_codec
 from scanners.hdf5.stored import Placed, Stored, with_axes
-from scanners.hdf5.superblock import chunk_tree_k
 from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter
 from virtualzarr_refs.errors import FormatError
@@ -32,7 +31,7 @@ def place_chunked(stored: Stored) -> Placed:
     UnsupportedError
         If the grid is too large, or no codec decodes the chunks.
     """
-    grid = RegularGrid(stored.record.shape, tuple(int(n) for n in stored.properties.get_chunk()))
+    grid = RegularGrid(stored.record.shape, stored.properties.chunk_shape)
     table = _read_chunks(stored, grid)
     chunk_bytes = math.prod(grid.chunk_shape) * stored.value_type.size
     mask = _effective_mask(stored, table, grid, chunk_bytes)
@@ -48,16 +47,20 @@ FEW_CHUNKS = 100
 
 
 def _read_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
-    if math.prod(grid.grid_shape) > FEW_CHUNKS:
-        with suppress(FormatError):  # an index that we cannot make sense of is libhdf5's to judge
+    with suppress(FormatError):  # an index that we cannot make sense of is libhdf5's to judge
+        if math.prod(grid.grid_shape) > FEW_CHUNKS:
             return read_index(_index_request(stored, grid))
+        if stored.record.header is not None:
+            request = _index_request(stored, grid)
+            if request.layout.index_type is IndexType.BTREE1 and not request.is_empty:
+                return read_leaf(request, stored.facts.headers)
     return _list_chunks(stored, grid)
 
 
 def _index_request(stored: Stored, grid: RegularGrid) -> IndexRequest:
     headers, layout = stored.facts.headers, _chunked_layout(stored)
     file = IndexFile(headers.source, headers.base, headers.offset_size, headers.length_size)
-    k = chunk_tree_k(headers) if layout.index_type is IndexType.BTREE1 else 0
+    k = stored.facts.chunk_tree_k if layout.index_type is IndexType.BTREE1 else 0
     return IndexRequest(layout, file, grid, stored.record.max_shape, bool(stored.filters), k)
 
 
@@ -93,18 +96,19 @@ def _every(filters: tuple[HDF5Filter, ...]) -> np.uint32:
 
 
 def _chunked_layout(stored: Stored) -> ChunkedLayout:
-    message = stored.facts.headers.message(stored.record.key[1], LAYOUT)
+    header = stored.record.header or stored.facts.headers.read(stored.record.key[1])
+    message = header.body(LAYOUT)
     if message is None:
         raise FormatError("the object header has no layout message")
-    return parse_chunked_layout(message, stored.facts.headers.offset_size, stored.facts.headers.length_size)
+    return parse_chunked_layout(message, header.offset_size, header.length_size)
 
 
 def _codecs(stored: Stored, mask: NDArray[np.uint32]) -> tuple[Pipeline, NDArray[np.uint16] | None]:
     """The array's codecs and, where chunks went through different filters, the variant of each chunk."""
     if not (mask != mask[:1]).any():
-        return build_pipeline(stored.value_type, applied(stored.filters, int(mask[0]) if len(mask) else 0)), None
+        return stored.properties.pipeline(int(mask[0]) if len(mask) else 0), None
     masks, variant = np.unique(mask, return_inverse=True)
-    pipelines = tuple(build_pipeline(stored.value_type, applied(stored.filters, int(m))) for m in masks)
+    pipelines = tuple(stored.properties.pipeline(int(m)) for m in masks)
     distinct = tuple({str(pipeline): pipeline for pipeline in pipelines}.values())
     if len(distinct) == 1:
         return distinct[0], None

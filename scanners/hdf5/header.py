@@ -1,4 +1,4 @@
-"""Object headers, for the few facts that h5py does not tell.
+"""Object headers: for the few facts that h5py does not tell, and to see which objects are described alike.
 
 HDF5 File Format Specification 3.0, IV.A "Data Object Headers". Addresses are relative to the superblock's base
 address; lengths and addresses are as wide as the superblock says.
@@ -7,22 +7,66 @@ address; lengths and addresses are as wide as the superblock says.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import h5py
+from numcodecs.checksum32 import jenkins_lookup3
 
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.errors import FormatError, SourceTruncatedError
 from virtualzarr_refs.sources import Source
 
+DATASPACE = 1
+DATATYPE = 3
+OLD_FILL_VALUE = 4
+FILL_VALUE = 5
+EXTERNAL_FILES = 7
 LAYOUT = 8
+FILTERS = 11
+ATTRIBUTE = 12
 CONTINUATION = 16
+ATTRIBUTE_INFO = 21
 
-_LONGEST_PREFIX = 34
+SHARED = 0b10
+"""IV.A.1: flag of a message that only says where in the file the real one is."""
 
 MAX_BLOCKS = 1000
 """Continuation blocks of one header; more is a cycle or an attack."""
+
+_LONGEST_PREFIX = 34
+_BLOCK = 1 << 16
+_MAX_KEPT = 256
+_CHECKSUM = 4
+
+
+class Message(NamedTuple):
+    """A message of an object header: its type, its flags, and what it says."""
+
+    kind: int
+    flags: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectHeader:
+    """The object header of one object.
+
+    Parameters
+    ----------
+    messages : tuple of Message
+        All of them, in their order.
+    offset_size, length_size : int
+        Widths of addresses and lengths, in bytes.
+    """
+
+    messages: tuple[Message, ...]
+    offset_size: int
+    length_size: int
+
+    def body(self, kind: int) -> bytes | None:
+        """What the first message of a kind says, or None."""
+        return next((message.body for message in self.messages if message.kind == kind), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +87,7 @@ class HeaderReader:
     base: int
     offset_size: int
     length_size: int
+    _blocks: dict[int, bytes] = field(default_factory=dict[int, bytes], compare=False, repr=False)
 
     @classmethod
     def of(cls, file: h5py.File, source: Source) -> HeaderReader:
@@ -51,53 +96,89 @@ class HeaderReader:
         offset_size, length_size = creation.get_sizes()
         return cls(source, creation.get_userblock(), offset_size, length_size)
 
-    def message(self, address: int, kind: int) -> bytes | None:
-        """The first message of a kind in the object header at `address`, or None.
+    def read(self, address: int) -> ObjectHeader:
+        """The object header at `address`.
 
         Raises
         ------
         FormatError
-            If the header is malformed.
+            If it is malformed.
         """
         try:
-            return next((body for found, body in self._messages(address) if found == kind), None)
+            messages = tuple(self._messages(address))
         except (struct.error, ValueError, IndexError, SourceTruncatedError) as error:
             raise FormatError(f"an object header cannot be read: {error}", offset=self.base + address) from error
+        return ObjectHeader(messages, self.offset_size, self.length_size)
 
-    def _messages(self, address: int) -> Iterator[tuple[int, bytes]]:
-        prefix = self._read(address, _LONGEST_PREFIX)
-        version2 = prefix.startswith(b"OHDR")
-        skipped, length = _first_block_2(prefix) if version2 else _first_block_1(prefix)
-        blocks = [(address + skipped, length)]
-        # IV.A.1.b: in version 2, flag bit 2 says that messages carry the order of their creation.
-        tracked = version2 and bool(prefix[5] & 0b100)
-        for done, (start, length) in enumerate(blocks):
-            if done > MAX_BLOCKS:
-                raise ValueError("its continuation blocks go round in circles")
-            data = self._read(start, length)
-            for kind, body in _split_2(data, tracked=tracked) if version2 else _split_1(data):
-                if kind == CONTINUATION:
-                    blocks.append(self._continuation(body, version2=version2))
-                yield kind, body
+    def _messages(self, address: int) -> list[Message]:
+        prefix = self.piece(address, _LONGEST_PREFIX)
+        if prefix.startswith(b"OHDR"):
+            return self._messages_2(address, prefix)
+        found: list[Message] = []
+        blocks = [(address + 16, _first_length_1(prefix))]
+        for done, block in enumerate(blocks):
+            _check_count(done)
+            messages = _split(self.piece(*block), _HEAD_1)
+            found += messages
+            blocks += [self._target(message.body) for message in messages if message.kind == CONTINUATION]
+        return found
 
-    def _continuation(self, body: bytes, *, version2: bool) -> tuple[int, int]:
-        """IV.A.2.q "The Object Header Continuation Message"."""
+    def _messages_2(self, address: int, prefix: bytes) -> list[Message]:
+        skipped, length = _first_block_2(prefix)
+        # IV.A.1.b: flag bit 2 says that messages carry the order of their creation.
+        head = _HEAD_2_TRACKED if prefix[5] & 0b100 else _HEAD_2
+        found: list[Message] = []
+        blocks = [(address, skipped + length + _CHECKSUM, skipped)]
+        for done, (start, size, skip) in enumerate(blocks):
+            _check_count(done)
+            messages = _split(_checked(self.piece(start, size))[skip:], head)
+            found += messages
+            # IV.A.1.c: a further block has a signature before its messages.
+            blocks += [(*self._target(message.body), 4) for message in messages if message.kind == CONTINUATION]
+        return found
+
+    def _target(self, body: bytes) -> tuple[int, int]:
+        """IV.A.2.q "The Object Header Continuation Message": address and length of a block."""
         start = int.from_bytes(body[: self.offset_size], "little")
-        length = int.from_bytes(body[self.offset_size : self.offset_size + self.length_size], "little")
-        # IV.A.1.c: a version 2 block has a signature before its messages and a checksum after them.
-        return (start + 4, length - 8) if version2 else (start, length)
+        return start, int.from_bytes(body[self.offset_size : self.offset_size + self.length_size], "little")
 
-    def _read(self, address: int, length: int) -> bytes:
+    def piece(self, address: int, length: int) -> bytes:
+        """Up to `length` bytes of metadata, fewer at the end of the file. Metadata lies together: blocks are kept.
+
+        Raises
+        ------
+        ValueError
+            If it starts beyond the end of the file.
+        """
+        number, skip = divmod(self.base + address, _BLOCK)
+        block = self._blocks.get(number) or self._load(number)
+        if skip + length <= len(block):
+            return block[skip : skip + length]
         room = self.source.identity().size - self.base - address
         return bytes(self.source.read([ByteRange(self.base + address, max(0, min(length, room)))])[0])
 
+    def _load(self, number: int) -> bytes:
+        if len(self._blocks) >= _MAX_KEPT:
+            self._blocks.clear()
+        start = number * _BLOCK
+        length = min(_BLOCK, self.source.identity().size - start)
+        if length <= 0:
+            raise ValueError("it lies beyond the end of the file")
+        self._blocks[number] = block = bytes(self.source.read([ByteRange(start, length)])[0])
+        return block
 
-def _first_block_1(prefix: bytes) -> tuple[int, int]:
-    """IV.A.1.a "Version 1 Data Object Header Prefix": start, from the prefix, and length of the messages."""
+
+def _check_count(blocks: int) -> None:
+    if blocks > MAX_BLOCKS:
+        raise ValueError("its continuation blocks go round in circles")
+
+
+def _first_length_1(prefix: bytes) -> int:
+    """IV.A.1.a "Version 1 Data Object Header Prefix": the length of the messages, which begin after 16 bytes."""
     version, _, _, length = struct.unpack_from("<BxHII", prefix)
     if version != 1:
         raise ValueError(f"its version is {version}")
-    return 16, length
+    return length
 
 
 def _first_block_2(prefix: bytes) -> tuple[int, int]:
@@ -109,18 +190,26 @@ def _first_block_2(prefix: bytes) -> tuple[int, int]:
     return skipped + width, int.from_bytes(prefix[skipped : skipped + width], "little")
 
 
-def _split_1(data: bytes) -> Iterator[tuple[int, bytes]]:
-    position = 0
-    while position + 8 <= len(data):
-        kind, size, _ = struct.unpack_from("<HHB3x", data, position)
-        yield kind, data[position + 8 : position + 8 + size]
-        position += 8 + size
+def _checked(block: bytes) -> bytes:
+    """A block of a version 2 header without its checksum (Jenkins' lookup3)."""
+    content = block[:-_CHECKSUM]
+    if jenkins_lookup3(content) != int.from_bytes(block[-_CHECKSUM:], "little"):
+        raise ValueError("its checksum does not match its bytes")
+    return content
 
 
-def _split_2(data: bytes, *, tracked: bool) -> Iterator[tuple[int, bytes]]:
-    head = 6 if tracked else 4
-    position = 0
-    while position + head <= len(data):
-        kind, size, _ = struct.unpack_from("<BHB", data, position)
-        yield kind, data[position + head : position + head + size]
-        position += head + size
+_HEAD_1 = struct.Struct("<HHB3x")
+_HEAD_2 = struct.Struct("<BHB")
+_HEAD_2_TRACKED = struct.Struct("<BHB2x")
+
+
+def _split(data: bytes, head: struct.Struct) -> list[Message]:
+    """The messages of a block: type, size, flags, and as many bytes."""
+    found: list[Message] = []
+    position, end = 0, len(data) - head.size
+    while position <= end:
+        kind, size, flags = head.unpack_from(data, position)
+        position += head.size
+        found.append(Message(kind, flags, data[position : position + size]))
+        position += size
+    return found

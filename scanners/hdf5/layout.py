@@ -8,6 +8,7 @@ from enum import IntEnum
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.errors import FormatError
 
+CONTIGUOUS = 1
 CHUNKED = 2
 
 
@@ -96,6 +97,38 @@ def parse_chunked_layout(message: bytes, offset_size: int, length_size: int) -> 
     if version not in (3, 4, 5) or cursor.take(1) != CHUNKED:
         raise FormatError(f"a layout message of version {version} is not one of chunked storage that is known")
     return _parse_3(cursor, offset_size) if version == 3 else _parse_4(cursor, version, offset_size, length_size)
+
+
+def storage_class(message: bytes, offset_size: int) -> bytes | None:
+    """What of a layout message says how values are stored, and not where.
+
+    None for versions and classes of storage for which the two cannot be told apart.
+    """
+    version, kind = message[0], message[1]
+    if kind == CONTIGUOUS and version in (3, 4):
+        return message[:2]
+    if kind == CHUNKED and version == 3:
+        rank = message[2]  # one more than the dataset's: the last length is an element's
+        start = 3 + offset_size
+        return message[:3] + message[start : start + 4 * rank]
+    if kind == CHUNKED and version in (4, 5):
+        rank, width = message[3], message[4]
+        return message[: 5 + rank * width]
+    return None
+
+
+def contiguous_address(message: bytes, offset_size: int) -> int | None:
+    """Where the values of a contiguous dataset lie, if they were ever written; relative to the base address.
+
+    Raises
+    ------
+    FormatError
+        If it is no layout message of contiguous storage that is known.
+    """
+    if len(message) < 2 + offset_size or message[0] not in (3, 4) or message[1] != CONTIGUOUS:
+        raise FormatError("a layout message is not one of contiguous storage that is known")
+    address = int.from_bytes(message[2 : 2 + offset_size], "little")
+    return None if address == (1 << 8 * offset_size) - 1 else address
 
 
 def _parse_1(cursor: _Cursor, version: int, offset_size: int) -> ChunkedLayout:

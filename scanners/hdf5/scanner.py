@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from h5py import h5g
 
 from scanners.hdf5.arrays import build_array
 from scanners.hdf5.dimensions import NetCDFView, netcdf_view, visible_attributes
+from scanners.hdf5.global_heap import GlobalHeaps
 from scanners.hdf5.header import HeaderReader
 from scanners.hdf5.opening import h5py_errors, open_hdf5, signature_offset
 from scanners.hdf5.records import DatasetRecord, GroupRecord
@@ -49,9 +50,11 @@ class HDF5Scanner:
         """
         skips = SkipLog(options.strict)
         with open_hdf5(source) as file:
+            files = _Files.of(file, source)
+            # What is read from afar comes through libhdf5 alone, which fetches no byte twice.
             is_local = local_path(source.url) is not None
-            root = Walk(skips, follow_external=is_local).root(file)
-            build = _Build(netcdf_view(root), _Files(file, source), skips, options)
+            root = Walk(skips, is_local, GlobalHeaps(files.own.headers) if is_local else None).root(file)
+            build = _Build(netcdf_view(root), files, skips, options)
             group = build.group(root)
         return replace(group, metadata=replace(group.metadata, skipped=tuple(skips.records)))
 
@@ -72,20 +75,22 @@ class HDF5Scanner:
 class _Files:
     """The file that is scanned, and those that its external links lead to."""
 
-    file: h5py.File
-    source: Source
-    known: dict[int, SourceFacts] = field(default_factory=dict[int, SourceFacts])
+    own: SourceFacts
+    known: dict[int, SourceFacts]
+
+    @classmethod
+    def of(cls, file: h5py.File, source: Source) -> _Files:
+        with h5py_errors("the file's properties cannot be read"):
+            number, _ = object_key(h5g.open(file.id, b"/"))
+            facts = SourceFacts(source.url, source.identity().size, HeaderReader.of(file, source))
+        return cls(facts, {number: facts})
 
     def facts(self, record: DatasetRecord) -> SourceFacts:
         number, _ = record.key
         if number not in self.known:
             with h5py_errors("the file's properties cannot be read"):
-                own, _ = object_key(h5g.open(self.file.id, b"/"))
-                self.known[number] = self._own() if number == own else self._other(record)
+                self.known[number] = self._other(record)
         return self.known[number]
-
-    def _own(self) -> SourceFacts:
-        return SourceFacts(self.source.url, self.source.identity().size, HeaderReader.of(self.file, self.source))
 
     def _other(self, record: DatasetRecord) -> SourceFacts:
         source = open_source(str(Path(record.file).absolute()), backend="local")

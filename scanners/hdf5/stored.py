@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from h5py import h5p
+from dataclasses import dataclass, field
 
 from scanners.hdf5.datatypes import ValueType
 from scanners.hdf5.header import HeaderReader
 from scanners.hdf5.pipelines import Pipeline
+from scanners.hdf5.properties import DatasetProperties
 from scanners.hdf5.records import DatasetRecord
+from scanners.hdf5.superblock import chunk_tree_k
 from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter
 from virtualzarr_refs.manifest import Manifest
@@ -33,6 +33,14 @@ class SourceFacts:
     url: str
     size: int
     headers: HeaderReader
+    _known: list[int] = field(default_factory=list[int])
+
+    @property
+    def chunk_tree_k(self) -> int:
+        """Half the entries of a node of a version 1 B-tree; see `superblock.chunk_tree_k`."""
+        if not self._known:
+            self._known.append(chunk_tree_k(self.headers))
+        return self._known[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +53,26 @@ class Stored:
         From the walk.
     facts : SourceFacts
         Its file.
-    properties : h5py.h5p.PropDCID
-        Its creation properties.
-    value_type : ValueType
-        Its datatype.
-    filters : tuple of HDF5Filter
-        Its pipeline.
+    properties : DatasetProperties
+        What it was created with.
     options : ScanOptions
         What the user asked for.
     """
 
     record: DatasetRecord
     facts: SourceFacts
-    properties: h5p.PropDCID
-    value_type: ValueType
-    filters: tuple[HDF5Filter, ...]
+    properties: DatasetProperties
     options: ScanOptions
+
+    @property
+    def value_type(self) -> ValueType:
+        """Its datatype."""
+        return self.properties.value_type
+
+    @property
+    def filters(self) -> tuple[HDF5Filter, ...]:
+        """Its pipeline."""
+        return self.properties.filters
 
     @property
     def shape(self) -> Shape:
@@ -80,4 +92,4 @@ class Placed:
 
 def with_axes(grid: RegularGrid, axes: Shape) -> RegularGrid:
     """A grid with the axes of an array type behind the dataset's own, one chunk each."""
-    return RegularGrid(grid.shape + axes, grid.chunk_shape + tuple(max(1, n) for n in axes))
+    return RegularGrid(grid.shape + axes, grid.chunk_shape + tuple(max(1, n) for n in axes)) if axes else grid

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from scanners.hdf5.header import HeaderReader
-from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.errors import FormatError
 
 BTREE_K_VALUES = 19
@@ -25,8 +24,7 @@ def chunk_tree_k(headers: HeaderReader) -> int:
     FormatError
         If the superblock is cut short or damaged.
     """
-    length = min(28, headers.source.identity().size - headers.base)
-    head = bytes(headers.source.read([ByteRange(headers.base, max(0, length))])[0])
+    head = headers.piece(0, 28)
     if len(head) < 28:
         raise FormatError("the superblock is cut short", offset=headers.base)
     version = head[8]
@@ -41,5 +39,5 @@ def chunk_tree_k(headers: HeaderReader) -> int:
 def _from_extension(headers: HeaderReader, address: int) -> int:
     if address == (1 << 8 * headers.offset_size) - 1:
         return DEFAULT_K
-    message = headers.message(address, BTREE_K_VALUES)
+    message = headers.read(address).body(BTREE_K_VALUES)
     return DEFAULT_K if message is None else int.from_bytes(message[1:3], "little")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import h5py
 from h5py import h5, h5d, h5f, h5g, h5i, h5l, h5p, h5s
 
-from scanners.hdf5.attributes import attached_scales, read_attributes
+from scanners.hdf5.attribute_messages import attribute_messages
+from scanners.hdf5.attributes import DIMENSION_LIST, attached_scales, read_attributes, recall_attributes
+from scanners.hdf5.familiar import Memory, extent_key
+from scanners.hdf5.global_heap import GlobalHeaps
+from scanners.hdf5.header import ObjectHeader
 from scanners.hdf5.opening import HDF5_ERRORS, h5py_errors
-from scanners.hdf5.records import DatasetRecord, GroupRecord, ObjectKey
+from scanners.hdf5.records import DatasetHandle, DatasetRecord, GroupRecord, ObjectKey
 from scanners.text import decode_text
 from virtualzarr_refs.errors import FormatError, UnsupportedError
 from virtualzarr_refs.hierarchy import is_node_name
@@ -33,12 +38,17 @@ class Walk:
         Told of what is left out.
     follow_external : bool
         Whether links to other files may be followed; a file from elsewhere must not lead to local ones.
+    heaps : GlobalHeaps, optional
+        Of the file itself. With them its object headers are read here too, so that libhdf5 need not open what is
+        described in familiar ways.
     """
 
     skips: SkipLog
     follow_external: bool = True
+    heaps: GlobalHeaps | None = None
     seen: set[ObjectKey] = field(default_factory=set[ObjectKey])
     repeated: int = 0
+    own: tuple[int, str] = (-1, "")
 
     def root(self, file: h5py.File) -> GroupRecord:
         """Read the whole tree.
@@ -51,6 +61,7 @@ class Walk:
         with h5py_errors("the root group cannot be read", offset=0):
             gid = h5g.open(file.id, b"/")
             key = object_key(gid)
+            self.own = key[0], decode_text(h5f.get_name(gid))
         return self._group(gid, "", (key,))
 
     def _group(self, gid: h5g.GroupID, path: str, ancestors: tuple[ObjectKey, ...]) -> GroupRecord:
@@ -83,7 +94,7 @@ class Walk:
         with h5py_errors("the object cannot be opened"):
             key = _key(info)
             if info.type == h5g.DATASET:
-                parent.datasets[name] = read_dataset(h5d.open(gid, raw), path, key, self.skips)
+                parent.datasets[name] = self._dataset(DatasetHandle(gid, raw), path, key)
             elif self._may_enter(key, path, ancestors):
                 parent.groups[name] = self._group(h5g.open(gid, raw), path, (*ancestors, key))
 
@@ -101,6 +112,35 @@ class Walk:
             if kind == h5l.TYPE_EXTERNAL:
                 raise UnsupportedError(_external_message(gid, raw), feature="external link") from error
             raise FormatError(f"the object cannot be opened: {error}") from error
+
+    def _dataset(self, handle: DatasetHandle, path: str, key: ObjectKey) -> DatasetRecord:
+        """Read a dataset's record.
+
+        Raises
+        ------
+        UnsupportedError
+            If it has a null dataspace.
+        FormatError
+            If it cannot be read.
+        """
+        header = self._header(key)
+        shape, max_shape = _extent(handle, header)
+        messages = None if header is None else attribute_messages(header)
+        if self.heaps is None or messages is None:
+            attributes, scales = read_attributes(handle.id, path, self.skips), attached_scales(handle.id)
+        else:
+            attributes = recall_attributes(handle, messages, self.heaps, path, self.skips)
+            scales = attached_scales(handle.id) if DIMENSION_LIST.encode() in messages else ()
+        file = self.own[1] if key[0] == self.own[0] else decode_text(h5f.get_name(handle.id))
+        keys = tuple(tuple(map(object_key, axis)) for axis in scales)
+        return DatasetRecord(path, key, handle, file, shape, max_shape, attributes, keys, header)
+
+    def _header(self, key: ObjectKey) -> ObjectHeader | None:
+        if self.heaps is None or key[0] != self.own[0]:
+            return None
+        with suppress(FormatError):  # a header that we cannot make sense of is libhdf5's to judge
+            return self.heaps.file.read(key[1])
+        return None
 
     def _may_enter(self, key: ObjectKey, path: str, ancestors: tuple[ObjectKey, ...]) -> bool:
         if key in ancestors:
@@ -128,27 +168,25 @@ def _key(info: h5g.GroupStat) -> ObjectKey:
     return int(info.fileno[0]), int(low) | int(high) << 32
 
 
-def read_dataset(dsid: h5d.DatasetID, path: str, key: ObjectKey, skips: SkipLog) -> DatasetRecord:
-    """Read a dataset's record.
+type _Extent = tuple[tuple[int, ...], tuple[int | None, ...]]
 
-    Raises
-    ------
-    UnsupportedError
-        If it has a null dataspace.
-    FormatError
-        If it cannot be read.
-    """
+_extents = Memory[_Extent]()
+
+
+def _extent(handle: DatasetHandle, header: ObjectHeader | None) -> _Extent:
+    """Lengths of the axes, and what they may grow to."""
+    key = None if header is None else extent_key(header)
+    return _extents.recall(key) or _extents.keep(key, _ask_extent(handle.id))
+
+
+def _ask_extent(dsid: h5d.DatasetID) -> _Extent:
     with h5py_errors("the dataset cannot be read"):
         space = dsid.get_space()
         if space.get_simple_extent_type() == h5s.NULL:
             raise UnsupportedError("the dataset holds no values", feature="null dataspace")
         shape = space.get_simple_extent_dims()
         limits = space.get_simple_extent_dims(True)  # noqa: FBT003  h5py takes it by position
-        file = decode_text(h5f.get_name(dsid))
-    attributes = read_attributes(dsid, path, skips)
-    scales = tuple(tuple(map(object_key, axis)) for axis in attached_scales(dsid))
-    max_shape = tuple(None if limit == h5s.UNLIMITED else int(limit) for limit in limits)
-    return DatasetRecord(path, key, dsid, file, tuple(shape), max_shape, attributes, scales)
+    return tuple(shape), tuple(None if limit == h5s.UNLIMITED else int(limit) for limit in limits)
 
 
 def reopen_beside_file(record: DatasetRecord) -> DatasetRecord:
@@ -162,7 +200,8 @@ def reopen_beside_file(record: DatasetRecord) -> DatasetRecord:
         file = h5i.get_file_id(record.id)
         # libhdf5 takes another prefix only while nobody has the dataset open.
         record.id.close()
-        return replace(record, id=h5d.open(file, record.path.encode(), access))
+        opened = h5d.open(file, record.path.encode(), access)
+    return replace(record, handle=DatasetHandle(record.handle.group, record.handle.name, opened))
 
 
 def _link_names(gid: h5g.GroupID) -> list[bytes]:

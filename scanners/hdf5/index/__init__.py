@@ -9,6 +9,7 @@ import numpy as np
 from scanners.hdf5.chunks import ChunkTable
 from scanners.hdf5.index.blocks import IndexFile, require
 from scanners.hdf5.index.btree1 import read_btree1
+from scanners.hdf5.index.btree1_leaf import read_leaf
 from scanners.hdf5.index.btree2 import read_btree2
 from scanners.hdf5.index.extensible_array import read_extensible_array
 from scanners.hdf5.index.fixed_array import read_fixed_array
@@ -51,4 +52,4 @@ def read_index(request: IndexRequest) -> ChunkTable:
         raise FormatError(f"the chunk index is damaged: {error}") from error
 
 
-__all__ = ["IndexFile", "IndexRequest", "read_index"]
+__all__ = ["IndexFile", "IndexRequest", "read_index", "read_leaf"]

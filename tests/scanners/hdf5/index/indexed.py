@@ -106,7 +106,7 @@ def write_chunk(dsid: h5py.h5d.DatasetID, spec: Spec, number: int) -> None:
 
 def request_for(dataset: h5py.Dataset, source: Source) -> IndexRequest:
     headers = HeaderReader.of(dataset.file, source)
-    message = headers.message(h5py.h5g.get_objinfo(dataset.id).objno[0], LAYOUT)
+    message = headers.read(h5py.h5g.get_objinfo(dataset.id).objno[0]).body(LAYOUT)
     assert message is not None
     layout = parse_chunked_layout(message, headers.offset_size, headers.length_size)
     file = IndexFile(source, headers.base, headers.offset_size, headers.length_size)
