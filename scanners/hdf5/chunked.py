@@ -19,6 +19,7 @@ from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.codecs.hdf5_filters import HDF5Filter
 from virtualzarr_refs.errors import FormatError
 from virtualzarr_refs.manifest import Manifest
+from virtualzarr_refs.sources.location import local_path
 
 
 def place_chunked(stored: Stored) -> Placed:
@@ -57,9 +58,14 @@ def _read_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
     return _list_chunks(stored, grid)
 
 
+_MAX_GAP = 4096
+"""Bytes of a remote file that are fetched for nothing, rather than make one more request."""
+
+
 def _index_request(stored: Stored, grid: RegularGrid) -> IndexRequest:
     headers, layout = stored.facts.headers, _chunked_layout(stored)
-    file = IndexFile(headers.source, headers.base, headers.offset_size, headers.length_size)
+    gap = _MAX_GAP if local_path(stored.facts.url) is None else stored.facts.size  # what is mapped costs nothing
+    file = IndexFile(headers.source, headers.base, headers.offset_size, headers.length_size, gap)
     k = stored.facts.chunk_tree_k if layout.index_type is IndexType.BTREE1 else 0
     return IndexRequest(layout, file, grid, stored.record.max_shape, bool(stored.filters), k)
 

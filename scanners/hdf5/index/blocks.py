@@ -38,6 +38,8 @@ class IndexFile:
         Base address of the superblock, in bytes from the start of the file.
     offset_size, length_size : int
         Widths of addresses and lengths, in bytes.
+    max_gap : int
+        Bytes between two blocks that are read too, rather than read the blocks apart.
 
     Raises
     ------
@@ -49,6 +51,7 @@ class IndexFile:
     base: int
     offset_size: int
     length_size: int
+    max_gap: int = 4096
 
     def __post_init__(self) -> None:
         require({self.offset_size, self.length_size} <= {1, 2, 4, 8}, "addresses or lengths have an odd width")
@@ -100,7 +103,7 @@ class IndexFile:
         ordered = addresses[order].astype(np.int64)
         steps = np.diff(ordered)
         require((steps >= length).all(), "two blocks overlap")
-        is_first = np.concatenate([[True], steps > length + MAX_GAP])
+        is_first = np.concatenate([[True], steps > length + self.max_gap])
         starts, lasts = ordered[is_first], ordered[np.concatenate([is_first[1:], [True]])]
         lengths = lasts + length - starts
         # Where each block starts once the runs have been joined.
@@ -108,10 +111,6 @@ class IndexFile:
         position[order] = ordered + (np.cumsum(lengths) - lengths - starts)[np.cumsum(is_first) - 1]
         pairs = zip((starts + self.base).tolist(), lengths.tolist(), strict=True)
         return _Runs([ByteRange(*pair) for pair in pairs], position, length)
-
-
-MAX_GAP = 4096
-"""Bytes between two blocks that are read too, rather than read the blocks apart."""
 
 
 @dataclass(frozen=True, slots=True)
