@@ -22,6 +22,7 @@ from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.chunk_grid import RectilinearGrid, RegularGrid
 from virtualzarr_refs.data_types import encode_data_type, encode_scalar
 from virtualzarr_refs.lazy_array import LazyArray
+from virtualzarr_refs.reader import ValueReader
 from virtualzarr_refs.references.recognition import is_reference_set
 from virtualzarr_refs.store import VirtualStore
 from virtualzarr_refs.xarray_backend import VirtualZarrBackend
@@ -381,6 +382,7 @@ def test_opening_reads_no_chunk(archive, monkeypatch):
 
     for method in ("get", "get_sync", "_get_many", "get_ranges", "get_ranges_sync"):
         monkeypatch.setattr(VirtualStore, method, refuse)
+    monkeypatch.setattr(ValueReader, "read_range", refuse)
     dataset = opened(hierarchy, group="g", chunks={})
     repr(dataset)
     assert not asked

@@ -22,6 +22,8 @@ from zarr.storage import StorePath
 
 from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.data_types import decode_scalar
+from virtualzarr_refs.direct.pipelines import Pipelines
+from virtualzarr_refs.direct.reading import DirectReader
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.store import VirtualStore
 
@@ -88,6 +90,8 @@ class LazyArray:
         return self._as_shown(self._opened.vindex[selection])
 
     def _read_stored(self, selection: Selection) -> NDArray[Any]:
+        if self._direct is not None:
+            return self._direct.read(selection)
         is_basic = all(isinstance(part, int | slice) for part in selection)
         return self._as_shown(self._opened[selection] if is_basic else self._opened.oindex[selection])
 
@@ -102,6 +106,14 @@ class LazyArray:
 
     def _as_shown(self, values: Any) -> NDArray[Any]:  # noqa: ANN401  zarr's scalars and arrays
         return np.asarray(values).astype(self.array.dtype, copy=False)
+
+    @cached_property
+    def _direct(self) -> DirectReader | None:
+        """What reads local files without zarr; None where zarr has to."""
+        if not all(map(self._store.reader.is_mapped, self.array.manifest.urls)):
+            return None
+        pipelines = Pipelines.of_array(self.array, lambda: self._opened)
+        return None if pipelines is None else DirectReader(self.array, pipelines, self._store.reader, self._path)
 
     @cached_property
     def _opened(self) -> Array[Any]:

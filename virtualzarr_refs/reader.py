@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
-from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE
+from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, ByteRange
 from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.manifest import VirtualChunk
@@ -105,6 +105,23 @@ class ValueReader:
         """
         try:
             return read_values(values, self._pool)
+        except SourceError as error:
+            raise _failure(error) from error
+
+    def is_mapped(self, url: str) -> bool:
+        """Whether a source is a local file that is mapped into memory."""
+        return self._is_local(url)
+
+    def read_range(self, url: str, byte_range: ByteRange) -> memoryview:
+        """Read a range of one source, in this thread.
+
+        Raises
+        ------
+        SourceError
+            If the source is missing, unreadable, or shorter than the range says.
+        """
+        try:
+            return self._pool.read(url, [byte_range])[0]
         except SourceError as error:
             raise _failure(error) from error
 

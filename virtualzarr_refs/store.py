@@ -62,6 +62,11 @@ class VirtualStore(Store):
         """The root of the hierarchy."""
         return self._reader.group
 
+    @property
+    def reader(self) -> ValueReader:
+        """What reads the values."""
+        return self._reader
+
     # ── what the store can do ────────────────────────────────────────────────────────────────────────────────────────
 
     @property

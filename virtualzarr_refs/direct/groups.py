@@ -1,0 +1,108 @@
+"""Where the chunks of a box lie, by source and variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from virtualzarr_refs.byte_range import ByteRange
+from virtualzarr_refs.direct.boxes import Box
+from virtualzarr_refs.errors import SourceTruncatedError
+from virtualzarr_refs.manifest import MISSING, Manifest
+from virtualzarr_refs.reader import ValueReader
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes of a source, and where chunks lie in them.
+
+    Parameters
+    ----------
+    view : memoryview
+        The bytes.
+    starts, lengths : ndarray of intp
+        Of the chunks, in bytes from the start of the view.
+    """
+
+    view: memoryview
+    starts: NDArray[np.intp]
+    lengths: NDArray[np.intp]
+
+    def chunks(self) -> list[memoryview]:
+        """The bytes of each chunk."""
+        stops = (self.starts + self.lengths).tolist()
+        return [self.view[start:stop] for start, stop in zip(self.starts.tolist(), stops, strict=True)]
+
+    def rows(self, count: int) -> NDArray[np.uint8]:
+        """The bytes of all chunks, which are `count` bytes long, one chunk a row."""
+        values = np.frombuffer(self.view, np.uint8)
+        if (np.diff(self.starts) == count).all():
+            return values[self.starts[0] : self.starts[-1] + count].reshape(-1, count)
+        return np.lib.stride_tricks.sliding_window_view(values, count)[self.starts]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Chunks of a box that lie in one source and are encoded in the same way.
+
+    Parameters
+    ----------
+    where : slice or ndarray of intp
+        Which chunks of the box they are, in C order.
+    positions : sequence of int
+        The same, one by one.
+    url : str, optional
+        The source; None for chunks that are inline or missing.
+    variant : int
+        How they are encoded; 0 in arrays without variants.
+    offset, length : ndarray of uint64
+        Where each lies in the source, in bytes.
+    """
+
+    where: NDArray[np.intp] | slice
+    positions: Sequence[int]
+    url: str | None
+    variant: int
+    offset: NDArray[np.uint64]
+    length: NDArray[np.uint64]
+
+    def read(self, values: ValueReader) -> Span:
+        """All bytes of the source from the first chunk to the last, which is local and mapped into memory.
+
+        Raises
+        ------
+        SourceError
+            If a chunk cannot be had.
+        """
+        low = int(self.offset.min())
+        starts, lengths = (self.offset - np.uint64(low)).astype(np.intp), self.length.astype(np.intp)
+        stop = max(map(int.__add__, self.offset.tolist(), self.length.tolist()))
+        try:
+            return Span(values.read_range(str(self.url), ByteRange(low, stop - low)), starts, lengths)
+        except SourceTruncatedError:
+            for offset, length in zip(self.offset.tolist(), self.length.tolist(), strict=True):
+                values.read_range(str(self.url), ByteRange(offset, length))  # the error names the chunk's own bytes
+            raise
+
+
+def groups(manifest: Manifest, box: Box) -> Iterator[Group]:
+    """The chunks of a box, in groups."""
+    box_index = np.ix_(*(part.numbers for part in box.parts))
+
+    def column(values: NDArray[Any]) -> NDArray[np.uint64]:
+        return values[box_index].reshape(-1).astype(np.uint64)
+
+    url_id, offset, length = column(manifest.url_id), column(manifest.offset), column(manifest.length)
+    variant = np.zeros_like(url_id) if manifest.variant is None else column(manifest.variant)
+    kind = url_id << np.uint64(16) | variant
+    for one in np.unique(kind) if (kind != kind[0]).any() else kind[:1]:
+        is_one = kind == one
+        positions = np.flatnonzero(is_one)
+        number, variant_number = divmod(int(one), 1 << 16)
+        where = slice(None) if len(positions) == kind.size else positions
+        url = None if number == MISSING else manifest.urls[number]
+        yield Group(where, positions.tolist(), url, variant_number, offset[where], length[where])
