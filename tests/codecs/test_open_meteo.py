@@ -297,8 +297,8 @@ def test_numbers_that_a_packing_does_not_use_are_no_difference():
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 100])
-def test_accumulation_down_the_rows(steps, count):
+def test_accumulation_down_the_rows(count):
     rows = np.random.default_rng(count).integers(0, 1 << 16, (count, 5)).astype("u2")
     expected = np.add.accumulate(rows, axis=0, dtype="u2")
-    steps.accumulate_rows(np.add, rows)
+    open_meteo_numpy.accumulate_rows(np.add, rows)
     assert (rows == expected).all()

@@ -6,91 +6,224 @@ zeros behind it; a position of -1 says that the data ends too early, one of -2 t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
-from virtualzarr_refs.codecs.open_meteo_pfor import BLOCK, INVALID, LANES, TRUNCATED, Unsigned, Walk
+from virtualzarr_refs.codecs.open_meteo_pfor import BLOCK, INVALID, TRUNCATED, Unsigned
+from virtualzarr_refs.codecs.open_meteo_vectors import add_up, load_word, unpack_row, xor_up
 from virtualzarr_refs.errors import DecodeError
 
 type Bytes = NDArray[np.uint8]
+type Integers = NDArray[np.integer[Any]]
 
 _compile: Any = njit(cache=True, nogil=True, error_model="numpy")
 
-_PADDING = 8 * (BLOCK + 2)
-_LEAD = 16
-"""Bytes before the values of blocks: room for a first one that keeps them aligned for the processor."""
+_PADDING = bytes(8 * (BLOCK + 2))
+_SLACK = 16
+"""Integers behind the last: vectors are written as a whole."""
 
 _SHORT, _TWO, _THREE = 177, 241, 249
 _ONE = np.uint64(1)
 
 
-def delta_stream(data: bytes, count: int, stored: np.dtype[Any]) -> Unsigned:
-    """See `open_meteo_numpy.delta_stream`."""
-    walk = Walk(data, 8 * stored.itemsize)
-    first = walk.first()
-    values = _blocks(walk, count - 1)[_LEAD // stored.itemsize - 1 :][:count]
-    _accumulate(values, np.uint64(first), stored.kind == "i")
+def integers(streams: Sequence[bytes], rows: int, columns: int, stored: np.dtype[Any]) -> Integers:
+    """See `open_meteo_numpy.integers`."""
+    return _whole(streams, rows, columns, stored, 0)
+
+
+def bits(streams: Sequence[bytes], rows: int, columns: int) -> Unsigned:
+    """See `open_meteo_numpy.bits`."""
+    return _whole(streams, rows, columns, np.dtype("u4"), 1)
+
+
+def scaled(
+    streams: Sequence[bytes], rows: int, columns: int, stored: np.dtype[Any], scaling: tuple[np.floating[Any], ...]
+) -> NDArray[Any]:
+    """See `open_meteo_numpy.scaled`."""
+    count = rows * columns
+    packed, starts = _joined(streams, count)
+    unsigned, highest = _limits(stored)
+    one = np.empty(count + _SLACK, stored)
+    values = np.empty((len(streams), rows, columns), scaling[0].dtype)
+    _check(_scaled(packed, starts, one, one.view(unsigned), values, *scaling, highest))
     return values
 
 
-def xor_stream(data: bytes, count: int) -> Unsigned:
-    """See `open_meteo_numpy.xor_stream`."""
-    values = _blocks(Walk(data, 32, lead=1), count)[_LEAD // 4 :][:count]
-    _accumulate_bits(values)
-    return values
+def _whole(streams: Sequence[bytes], rows: int, columns: int, stored: np.dtype[Any], lead: int) -> Any:  # noqa: ANN401
+    count = rows * columns
+    packed, starts = _joined(streams, count)
+    words = np.empty(len(streams) * count + _SLACK, _limits(stored)[0])
+    _check(_all(packed, starts, words, count, columns, lead, stored.kind == "i"))
+    return words[:-_SLACK].view(stored).reshape(-1, rows, columns)
 
 
-def accumulate_rows(combine: np.ufunc, rows: Unsigned) -> None:
-    """See `open_meteo_numpy.accumulate_rows`."""
-    (_add_rows if combine is np.add else _xor_rows)(rows)
-
-
-def linear(integers: NDArray[Any], dtype: np.dtype[Any], scale: float, offset: float) -> NDArray[Any]:
-    """See `open_meteo_numpy.linear`."""
-    values = np.empty(integers.shape, dtype)
-    highest = np.iinfo(integers.dtype).max
-    _scale(integers.reshape(-1), values.reshape(-1), dtype.type(scale), dtype.type(offset), highest)
-    return values
-
-
-def _blocks(walk: Walk, count: int) -> Unsigned:
-    """The values of all blocks, behind `_LEAD` bytes and before room up to the end of a block."""
-    if count > len(walk.data) * BLOCK:
+def _joined(streams: Sequence[bytes], count: int) -> tuple[Bytes, NDArray[np.int64]]:
+    """All streams one behind the other, and where each begins and the last ends."""
+    lengths = [*map(len, streams)]
+    if min(lengths) * BLOCK < count - 1:
         raise DecodeError(TRUNCATED)
-    word = walk.word
-    values = np.empty(_LEAD * 8 // word + -(-count // BLOCK) * BLOCK, f"u{word // 8}")
-    packed = np.frombuffer(walk.data + bytes(_PADDING), np.uint8)
-    out = values[_LEAD * 8 // word :]
-    stop = _unpack(packed, len(walk.data), walk.position, out, count, word, LANES[word], walk.lead)
-    if stop != len(walk.data):
-        raise DecodeError(TRUNCATED if stop == -1 else INVALID)
-    return values
+    starts = np.fromiter(accumulate(lengths, initial=0), np.int64, len(lengths) + 1)
+    return np.frombuffer(b"".join((*streams, _PADDING)), np.uint8), starts
+
+
+@cache
+def _limits(stored: np.dtype[Any]) -> tuple[np.dtype[Any], int]:
+    """The unsigned type of the same size, and the highest integer."""
+    return np.dtype(f"u{stored.itemsize}"), np.iinfo(stored).max
+
+
+def _check(status: int) -> None:
+    if status:
+        raise DecodeError(TRUNCATED if status == -1 else INVALID)
 
 
 @_compile
-def _unpack(data: Bytes, size: int, position: int, out: Unsigned, count: int, word: int, lanes: int, lead: int) -> int:
-    """Unpack all blocks, and return where they end."""
-    for start in range(0, count, 128):
-        if position + lead >= size:
-            return -1
-        shift = data[position]
-        number = min(128, count - start)
-        block = out[start : start + 128]
-        position = _block(data, size, position + lead, block, number, word, lanes if number == 128 else 1)
+def _all(
+    data: Bytes, starts: NDArray[np.int64], words: Unsigned, count: int, columns: int, lead: int, is_signed: bool
+) -> int:
+    """Decode chunks that follow each other; returns 0, -1 or -2."""
+    for i in range(starts.size - 1):
+        status = _chunk(data, starts[i], starts[i + 1], words[i * count :], count, columns, lead, is_signed)
+        if status:
+            return status
+    return 0
+
+
+@_compile
+def _scaled(
+    data: Bytes,
+    starts: NDArray[np.int64],
+    integers: Integers,
+    words: Unsigned,
+    values: NDArray[Any],
+    scale: float,
+    offset: float,
+    highest: int,
+) -> int:
+    """As `_all`, with one chunk's integers in memory; they and the words are the same memory."""
+    columns = values.shape[2]
+    count = values.shape[1] * columns
+    for i in range(starts.size - 1):
+        status = _chunk(data, starts[i], starts[i + 1], words, count, columns, 0, True)
+        if status:
+            return status
+        _scale(integers[:count], values[i].reshape(-1), scale, offset, highest)
+    return 0
+
+
+@_compile
+def _chunk(
+    data: Bytes, position: int, size: int, words: Unsigned, count: int, columns: int, lead: int, is_signed: bool
+) -> int:
+    if lead:
+        position = _xor_blocks(data, size, position, words, count)
+        if position == size:
+            _xor_rows(words[:count].reshape(-1, columns))
+    else:
+        first, position = _varint(data, size, position, 8 * words.itemsize)
         if position < 0:
             return position
-        if lead:
-            _reverse(block, number, shift)
+        words[0] = first
+        position = _sum_blocks(data, size, position, words, count, is_signed)
+        if position == size:
+            _add_rows(words[:count].reshape(-1, columns))
+    if position == size:
+        return 0
+    return position if position < 0 else -2
+
+
+@_compile
+def _sum_blocks(data: Bytes, size: int, position: int, words: Unsigned, count: int, is_signed: bool) -> int:
+    """Unpack all blocks into what follows the first integer, add up, and return where they end."""
+    word = 8 * words.itemsize
+    carry = words[0]
+    for start in range(1, count, 128):
+        if position >= size:
+            return -1
+        number = min(128, count - start)
+        position = _block(data, size, position, words[start : start + 128], number, word, number == 128)
+        if position < 0:
+            return position
+        for place in range(start, start + number, 128 // word):
+            carry = add_up(words, place, carry, is_signed)
     return position
 
 
 @_compile
-def _block(data: Bytes, size: int, position: int, out: Unsigned, number: int, word: int, lanes: int) -> int:
+def _xor_blocks(data: Bytes, size: int, position: int, words: Unsigned, count: int) -> int:
+    """As `_sum_blocks`, without a first integer, and with a shift before every block."""
+    carry = np.uint32(0)
+    for start in range(0, count, 128):
+        if position + 1 >= size:
+            return -1
+        shift = np.int64(data[position])
+        number = min(128, count - start)
+        block = words[start : start + 128]
+        position = _block(data, size, position + 1, block, number, 32, number == 128)
+        if position < 0:
+            return position
+        if shift > 31:
+            block[:number] = 0
+            shift = 0
+        for place in range(start, start + number, 4):
+            carry = xor_up(words, place, carry, shift)
+    return position
+
+
+@_compile
+def _varint(data: Bytes, size: int, position: int, word: int) -> tuple[np.uint64, int]:
+    """A number whose leading bits say how long it is, and where it ends; or a position of -1."""
+    if position >= size:
+        return np.uint64(0), -1
+    first = np.int64(data[position])
+    length = 1 if word == 8 or first < 0x80 else _varint_length(first, word)
+    if position + length > size:
+        return np.uint64(0), -1
+    return _varint_value(data, position, first, length), position + length
+
+
+@_compile
+def _varint_length(first: int, word: int) -> int:
+    if first < 0xC0:
+        return 2
+    if first < 0xE0:
+        return 3
+    if first < 0xF0:
+        return 4
+    if first < 0xF8 or word < 64:
+        return 5
+    return 6 if first < 0xFC else 7 if first < 0xFE else 8 if first == 0xFE else 9
+
+
+@_compile
+def _varint_value(data: Bytes, position: int, first: int, length: int) -> np.uint64:
+    if length == 1:
+        return np.uint64(first)
+    if length in (2, 4, 8):  # the highest byte first
+        value = np.uint64(first & (0x3F if length == 2 else 0x0F if length == 4 else 0))
+        for i in range(1, length):
+            value = value << np.uint64(8) | np.uint64(data[position + i])
+        return value
+    if length == 9:
+        return load_word(data, position + 1)
+    if length == 3:
+        return np.uint64((first & 0x1F) << 16) | _bits(data, position + 1, 0, 16)
+    if length == 5:
+        return np.uint64(first & 7) << np.uint64(32) | _bits(data, position + 1, 0, 32)
+    top = np.uint64(first & (3 if length == 6 else 1)) << np.uint64(8 * (length - 5)) | _bits(
+        data, position + 1, 0, 8 * (length - 5)
+    )
+    return top << np.uint64(32) | _bits(data, position + length - 4, 0, 32)
+
+
+@_compile
+def _block(data: Bytes, size: int, position: int, out: Unsigned, number: int, word: int, is_full: bool) -> int:
     """Unpack a block whose header is inside the data."""
     kind, width = data[position] >> 6, np.int64(data[position] & 63)
     if word == 64 and width == 63 and kind in (0, 3):
@@ -98,17 +231,17 @@ def _block(data: Bytes, size: int, position: int, out: Unsigned, number: int, wo
     if width > word:
         return -2
     if kind == 0:
-        return _values(data, size, position + 1, out, number, width, word, lanes)
+        return _values(data, size, position + 1, out, number, width, word, is_full)
     if kind == 3:
         return _constant(data, size, position + 1, out, number, width)
     if kind == 2:
-        return _bitmap(data, size, position + 1, out, number, width, word, lanes)
-    return _listed(data, size, position + 1, out, number, width, word, lanes)
+        return _bitmap(data, size, position + 1, out, number, width, word, is_full)
+    return _listed(data, size, position + 1, out, number, width, word, is_full)
 
 
 @_compile
 def _values(
-    data: Bytes, size: int, position: int, out: Unsigned, number: int, width: int, word: int, lanes: int
+    data: Bytes, size: int, position: int, out: Unsigned, number: int, width: int, word: int, is_full: bool
 ) -> int:
     length = (number * width + 7) >> 3
     if position + length > size:
@@ -116,53 +249,33 @@ def _values(
     if width == 0:
         for i in range(number):
             out[i] = 0
-    elif lanes > 1:
-        _lanes(data, position, out.view(np.uint64), width, word)
+    elif is_full and word in (16, 32):
+        _lanes(data, position, out, width, word)
     else:
         for i in range(number):
             out[i] = _bits(data, position, i * width, width)
     return position + length
 
 
-def _load(_: object, data: Any, position: Any) -> Any:  # noqa: ANN401, ARG001  numba's types
-    """The 64-bit word that begins at a byte, on whatever address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.gep(array.data, [arguments[1]])
-        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
-
-    return types.uint64(data, types.int64), generate
-
-
-_load_word: Any = intrinsic(_load)
-
-
 @_compile
 def _bits(data: Bytes, position: int, start: int, width: int) -> np.uint64:
     """A number of `width` bits, at least one, that begins at a bit behind a byte."""
     place, shift = position + (start >> 3), np.uint64(start & 7)
-    value = _load_word(data, place) >> shift
+    value = load_word(data, place) >> shift
     if width > 57 and shift:
-        value |= _load_word(data, place + 8) << (np.uint64(64) - shift)
+        value |= load_word(data, place + 8) << (np.uint64(64) - shift)
     return value & (np.uint64(0xFFFFFFFFFFFFFFFF) >> np.uint64(64 - width))
 
 
 @_compile
 def _lanes(data: Bytes, position: int, out: Unsigned, width: int, word: int) -> None:
     """A full block of several lanes: 128 bits hold a word of each, and all are shifted at once."""
-    ones = np.uint64(0x0001000100010001) if word == 16 else np.uint64(0x0000000100000001)
-    mask = ones * np.uint64((1 << width) - 1)
+    mask = np.uint64((1 << width) - 1)
     power = 4 if word == 16 else 5
+    lanes = 128 >> power
     for row in range(word):
-        place, shift = position + 16 * (row * width >> power), row * width & (word - 1)
-        kept = min(width, word - shift)
-        low_mask = ones * np.uint64((1 << kept) - 1)
-        for half in range(0, 16, 8):
-            value = (_load_word(data, place + half) >> np.uint64(shift)) & low_mask
-            if kept < width:
-                value |= (_load_word(data, place + 16 + half) << np.uint64(kept)) & (mask ^ low_mask)
-            out[2 * row + (half >> 3)] = value
+        bit = row * width
+        unpack_row(data, position + 16 * (bit >> power), bit & (word - 1), mask, out, row * lanes)
 
 
 @_compile
@@ -178,7 +291,7 @@ def _constant(data: Bytes, size: int, position: int, out: Unsigned, number: int,
 
 @_compile
 def _bitmap(
-    data: Bytes, size: int, position: int, out: Unsigned, number: int, width: int, word: int, lanes: int
+    data: Bytes, size: int, position: int, out: Unsigned, number: int, width: int, word: int, is_full: bool
 ) -> int:
     first = position + 1 + ((number + 7) >> 3)
     if first > size:
@@ -189,7 +302,7 @@ def _bitmap(
     count = _ones(low) + _ones(high)
     if width + bits > word or (number & 7 and data[first - 1] >> (number & 7)):
         return -2
-    stop = _values(data, size, first + ((count * bits + 7) >> 3), out, number, width, word, lanes)
+    stop = _values(data, size, first + ((count * bits + 7) >> 3), out, number, width, word, is_full)
     if stop < 0 or bits == 0:
         return stop
     found = 0
@@ -214,12 +327,12 @@ def _ones(bits: np.uint64) -> int:
 
 @_compile
 def _listed(
-    data: Bytes, size: int, position: int, out: Unsigned, number: int, width: int, word: int, lanes: int
+    data: Bytes, size: int, position: int, out: Unsigned, number: int, width: int, word: int, is_full: bool
 ) -> int:
     if position >= size:
         return -1
     count = np.int64(data[position])
-    first = _values(data, size, position + 1, out, number, width, word, lanes)
+    first = _values(data, size, position + 1, out, number, width, word, is_full)
     if first < 0:
         return first
     behind = _behind_numbers(data, size, first, count, word)
@@ -270,50 +383,6 @@ def _number(data: Bytes, position: int) -> tuple[np.uint64, int]:
         low, behind = _raw(data, position + 1, 2)
         return low + np.uint64(((first - _TWO) << 16) + 16561), behind
     return _raw(data, position + 1, first - 246)
-
-
-@_compile
-def _reverse(values: Unsigned, number: int, shift: int) -> None:
-    """Reverse the order of the bits of 32-bit numbers and shift them down."""
-    for i in range(number):
-        v = np.uint64(values[i])
-        v = (v >> np.uint64(1)) & np.uint64(0x55555555) | (v & np.uint64(0x55555555)) << np.uint64(1)
-        v = (v >> np.uint64(2)) & np.uint64(0x33333333) | (v & np.uint64(0x33333333)) << np.uint64(2)
-        v = (v >> np.uint64(4)) & np.uint64(0x0F0F0F0F) | (v & np.uint64(0x0F0F0F0F)) << np.uint64(4)
-        v = (v >> np.uint64(8)) & np.uint64(0x00FF00FF) | (v & np.uint64(0x00FF00FF)) << np.uint64(8)
-        v = (v >> np.uint64(16)) | (v & np.uint64(0xFFFF)) << np.uint64(16)
-        values[i] = v >> np.uint64(shift) if shift < 32 else np.uint64(0)
-
-
-@_compile
-def _accumulate(values: Unsigned, first: np.uint64, is_signed: bool) -> None:
-    values[0] = first
-    if is_signed:
-        for i in range(1, values.size):
-            step = np.uint64(values[i])
-            values[i] = (step >> _ONE) ^ (np.uint64(0) - (step & _ONE))
-    # A sum waits for the one before, so three are made at a time; they are joined afterwards.
-    third = values.size // 3
-    a, b, c = values[:third], values[third : 2 * third], values[2 * third :]
-    in_a = in_b = in_c = np.uint64(0)
-    for i in range(third):
-        in_a += a[i]
-        in_b += b[i]
-        in_c += c[i]
-        a[i], b[i], c[i] = in_a, in_b, in_c
-    for i in range(third, c.size):
-        in_c += c[i]
-        c[i] = in_c
-    for i in range(third):
-        b[i] += in_a
-    for i in range(c.size):
-        c[i] += in_a + in_b
-
-
-@_compile
-def _accumulate_bits(values: Unsigned) -> None:
-    for i in range(1, values.size):
-        values[i] ^= values[i - 1]
 
 
 @_compile

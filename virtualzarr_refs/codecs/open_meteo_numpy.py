@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.codecs.open_meteo_pfor import BLOCK, Unsigned, Walk, unpack
+
+
+type Scaling = tuple[np.floating[Any], np.floating[Any]]
+"""What integers are divided by, and what is then subtracted: numbers of the type of the values."""
+
+
+def integers(streams: Sequence[bytes], rows: int, columns: int, stored: np.dtype[Any]) -> NDArray[np.integer[Any]]:
+    """The integers of chunks, on three axes: the chunk, its rows, its columns."""
+    out = np.empty((len(streams), rows, columns), f"u{stored.itemsize}")
+    for i, data in enumerate(streams):
+        out[i] = delta_stream(data, rows * columns, stored).reshape(rows, columns)
+        accumulate_rows(np.add, out[i])
+    return out.view(stored)
+
+
+def bits(streams: Sequence[bytes], rows: int, columns: int) -> Unsigned:
+    """The bits of 32-bit floats, likewise."""
+    out = np.empty((len(streams), rows, columns), "u4")
+    for i, data in enumerate(streams):
+        out[i] = xor_stream(data, rows * columns).reshape(rows, columns)
+        accumulate_rows(np.bitwise_xor, out[i])
+    return out
+
+
+def scaled(
+    streams: Sequence[bytes], rows: int, columns: int, stored: np.dtype[Any], scaling: Scaling
+) -> NDArray[np.floating[Any]]:
+    """The values that `integers` stand for; see `linear`."""
+    return linear(integers(streams, rows, columns, stored), scaling)
 
 
 def delta_stream(data: bytes, count: int, stored: np.dtype[Any]) -> Unsigned:
@@ -73,10 +103,15 @@ def accumulate_rows(combine: np.ufunc, rows: Unsigned) -> None:
         combine(rows[i], rows[i - 1], out=rows[i])
 
 
-def linear(integers: NDArray[Any], dtype: np.dtype[Any], scale: float, offset: float) -> NDArray[Any]:
+def linear(integers: NDArray[Any], scaling: Scaling) -> NDArray[Any]:
     """Numbers divided by a scale, less an offset; the largest integer is NaN."""
-    values = integers.astype(dtype)
-    values /= dtype.type(scale)
-    values -= dtype.type(offset)
-    np.copyto(values, math.nan, where=integers == np.iinfo(integers.dtype).max)
+    scale, offset = scaling
+    values = integers.astype(scale.dtype)
+    with np.errstate(all="ignore"):
+        values /= scale
+        if offset:
+            values -= offset
+    highest = np.iinfo(integers.dtype).max
+    if integers.max() == highest:
+        np.copyto(values, math.nan, where=integers == highest)
     return values

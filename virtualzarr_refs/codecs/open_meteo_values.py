@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -75,6 +76,7 @@ class Packing:
         return {"name": NAME, "configuration": configuration}
 
 
+@cache
 def stored_type(compression: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The integer type that values are stored as.
 
@@ -103,38 +105,49 @@ _STORED = {
 
 
 def decode_chunk(data: bytes, shape: Shape, dtype: np.dtype[Any], packing: Packing) -> NDArray[Any]:
-    """Decode one chunk.
+    """Decode one chunk; see `decode_chunks`."""
+    return decode_chunks([data], shape, dtype, packing)[0]
+
+
+def decode_chunks(data: Sequence[bytes], shape: Shape, dtype: np.dtype[Any], packing: Packing) -> NDArray[Any]:
+    """Decode chunks of one shape together, which costs much less than one by one if they are small.
 
     Parameters
     ----------
-    data : bytes
-        The chunk as stored.
+    data : sequence of bytes
+        The chunks as stored.
     shape : tuple of int
-        Of the chunk, in elements.
+        Of each chunk, in elements.
     dtype : numpy.dtype
         Of the values, in native byte order.
     packing : Packing
         How they are stored.
 
+    Returns
+    -------
+    ndarray
+        The chunks along the first axis, each of `shape`.
+
     Raises
     ------
     DecodeError
-        If the bytes are not exactly those of such a chunk.
+        If the bytes of one are not exactly those of such a chunk.
     UnsupportedError
         If there is no such compression for this type of values.
     """
     stored = stored_type(packing.compression, dtype)
-    count = math.prod(shape)
-    if not count:
-        return np.empty(shape, dtype)
-    rows = (-1, shape[-1])
+    whole = (len(data), *shape)
+    if not data or not math.prod(shape):
+        return np.empty(whole, dtype)
+    rows = math.prod(shape[:-1]), shape[-1]
     if packing.compression == XOR:
-        bits = steps().xor_stream(data, count).reshape(rows)
-        steps().accumulate_rows(np.bitwise_xor, bits)
-        return bits.view(dtype).reshape(shape)
-    integers = steps().delta_stream(data, count, stored).reshape(rows)
-    steps().accumulate_rows(np.add, integers)
-    return _convert(integers.view(stored), dtype, packing).reshape(shape)
+        return steps().bits(data, *rows).view(dtype).reshape(whole)
+    if dtype.kind != "f":
+        return steps().integers(data, *rows, stored).reshape(whole)
+    if packing.compression == LOGARITHMIC:
+        return _logarithmic(steps().integers(data, *rows, stored), dtype, packing.scale_factor).reshape(whole)
+    scaling = dtype.type(packing.scale_factor), dtype.type(packing.add_offset)
+    return steps().scaled(data, *rows, stored, scaling).reshape(whole)
 
 
 @cache
@@ -148,15 +161,6 @@ def steps() -> Any:  # noqa: ANN401  a module
     return open_meteo_numpy
 
 
-def _convert(integers: NDArray[Any], dtype: np.dtype[Any], packing: Packing) -> NDArray[Any]:
-    if dtype.kind != "f":
-        return integers
-    with np.errstate(all="ignore"):
-        if packing.compression == LOGARITHMIC:
-            return _logarithmic(integers, dtype, packing.scale_factor)
-        return steps().linear(integers, dtype, packing.scale_factor, packing.add_offset)
-
-
 def _logarithmic(integers: NDArray[Any], dtype: np.dtype[Any], scale: float) -> NDArray[Any]:
     low, high = int(integers.min()), int(integers.max())
     if high - low >= integers.size:
@@ -167,5 +171,6 @@ def _logarithmic(integers: NDArray[Any], dtype: np.dtype[Any], scale: float) -> 
 
 def _powers(integers: NDArray[Any], dtype: np.dtype[Any], scale: float) -> NDArray[Any]:
     """Powers that are rounded once: NumPy's own of 32-bit numbers are off in the last bit more often."""
-    exponents = open_meteo_numpy.linear(integers, dtype, scale, 0)
-    return np.power(10.0, exponents.astype(np.float64)).astype(dtype) - dtype.type(1)
+    exponents = open_meteo_numpy.linear(integers, (dtype.type(scale), dtype.type(0)))
+    with np.errstate(all="ignore"):
+        return np.power(10.0, exponents.astype(np.float64)).astype(dtype) - dtype.type(1)
