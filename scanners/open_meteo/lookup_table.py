@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scanners.open_meteo.records import ArrayRecord
 from scanners.open_meteo.window import Window
 from virtualzarr_refs.byte_range import ByteRange
-from virtualzarr_refs.codecs.open_meteo_pfor import Walk, unpack_short
+from virtualzarr_refs.codecs.open_meteo_pfor import PADDING, Headers, Walk, unpack
 from virtualzarr_refs.errors import DecodeError, FormatError
 
 BLOCK = 64
@@ -115,18 +115,17 @@ def decode_table(data: bytes, size: int, count: int) -> Boundaries:
 
 
 def _decode_blocks(data: bytes, size: int, count: int) -> Boundaries:
-    walk = Walk(data, 64)
+    walk, headers = Walk(data + PADDING, 64), Headers(count - 1)
     firsts: list[int] = []
     for start in range(0, len(data), size):
         walk.position = start
         firsts.append(walk.first())
         if count > 1:
-            walk.blocks(1, count - 1)
+            walk.blocks(1, headers)
         if walk.position > start + size:
             raise DecodeError("a block of the lookup table is longer than it may be")
-        walk.stops.append(walk.position)
     boundaries = np.empty((len(firsts), count), np.uint64)
     boundaries[:, 0] = firsts
     if count > 1:
-        boundaries[:, 1:] = unpack_short(walk, count - 1)
+        boundaries[:, 1:] = unpack(walk.data, 64, headers)
     return np.add.accumulate(boundaries, axis=1, out=boundaries).reshape(-1)

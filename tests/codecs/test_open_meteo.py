@@ -296,9 +296,10 @@ def test_numbers_that_a_packing_does_not_use_are_no_difference():
     assert Packing(LOGARITHMIC, 20.0, 1.0).normal(np.dtype("f4")) == Packing(LOGARITHMIC, 20.0)
 
 
+@pytest.mark.parametrize(("chunks", "columns"), [(1, 5), (3, 5), (3, 800)])
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 100])
-def test_accumulation_down_the_rows(count):
-    rows = np.random.default_rng(count).integers(0, 1 << 16, (count, 5)).astype("u2")
-    expected = np.add.accumulate(rows, axis=0, dtype="u2")
+def test_accumulation_down_the_rows(count, chunks, columns):
+    rows = np.random.default_rng(count).integers(0, 1 << 16, (chunks, count, columns)).astype("u2")
+    expected = np.add.accumulate(rows, axis=1, dtype="u2")
     open_meteo_numpy.accumulate_rows(np.add, rows)
     assert (rows == expected).all()

@@ -1,8 +1,8 @@
 """Streams of integers as Open-Meteo packs them: blocks of up to 128 values of a common bit width, with exceptions.
 
-The headers of all blocks are walked first, one after another. The walk must consume exactly the bytes that there are,
-which is also what makes damaged input safe: whatever is read afterwards is known to lie inside. The values of all
-blocks of one bit width are then unpacked together.
+The headers of all blocks are walked first, one after another. The walk must end exactly where the bytes do, which is
+also what makes damaged input safe: whatever is read afterwards is known to lie inside, or in the zeros behind. The
+values of all blocks are then unpacked together, and with them those of other streams of the same length.
 
 A header is one byte: a kind, two bits, and a bit width.
 
@@ -18,7 +18,7 @@ kind            what follows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -33,11 +33,8 @@ type Places = NDArray[np.intp]
 BLOCK = 128
 """Values of every block but the last of a stream."""
 
-LANES = {8: 1, 16: 8, 32: 4, 64: 1}
-"""For bits of a word: words that take turns in a full block; a short block always has one lane."""
-
-_PADDING = 8 * (BLOCK + 2)
-"""Zero bytes behind the data: more than the longest block has, so that words are read without looking where it ends."""
+PADDING = bytes(8 * (BLOCK + 2))
+"""Zeros behind the data: more than the longest block has, so that words are read without looking where it ends."""
 
 VBYTE_SHORT = 177
 """Numbers below are one byte in a list of exceptions."""
@@ -46,29 +43,50 @@ TRUNCATED = "a chunk's bytes end before its values do; the file is damaged"
 INVALID = "a chunk's bytes are no stream of packed integers; the file is damaged"
 
 
+@dataclass(slots=True)
+class Headers:
+    """Where headers lie of blocks that have one size, in the order of the walk.
+
+    Parameters
+    ----------
+    size : int
+        Values of each block.
+    places : list of int
+        Of the headers, in bytes.
+    listed : list of tuple
+        Exceptions that the walk had to read: number of the block, index of the value, high bits, bit width of the
+        low ones.
+    read : list of int
+        Numbers of the blocks whose exceptions those are.
+    """
+
+    size: int
+    places: list[int] = field(default_factory=list[int])
+    listed: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+    read: list[int] = field(default_factory=list[int])
+
+
 class Walk:
     """Reads numbers and block headers in the order in which they lie.
 
     Parameters
     ----------
     data : bytes
-        What they lie in.
+        What they lie in, with `PADDING` behind.
     word : int
         Bits of the integers: 8, 16, 32 or 64.
     lead : int
         Bytes that stand before every header.
     """
 
-    __slots__ = ("data", "heads", "lead", "listed", "position", "stops", "word")
+    __slots__ = ("data", "lead", "ones", "position", "word")
 
     def __init__(self, data: bytes, word: int, lead: int = 0) -> None:
         self.data = data
         self.word = word
         self.lead = lead
         self.position = 0
-        self.heads: list[int] = []
-        self.stops: list[int] = []
-        self.listed: list[tuple[int, int, int, int]] = []
+        self.ones = _ones_in_bitmaps(data) if len(data) > _MANY else None
 
     def _byte(self) -> int:
         """The next byte; IndexError if there is none."""
@@ -106,36 +124,50 @@ class Walk:
             return (first & 0x0F) << 24 | self._big(3)
         return self._long_varint(first) & ((1 << self.word) - 1)
 
-    def blocks(self, count: int, size: int) -> None:
-        """Find where `count` blocks of `size` values begin.
+    def blocks(self, count: int, headers: Headers) -> None:
+        """Find where `count` blocks begin.
 
         Raises
         ------
         DecodeError
             If a header cannot be, or lies behind the end of the data.
         """
-        data, heads, position, lead = self.data, self.heads, self.position, self.lead
-        steps = _steps(self.word, size)
+        # What is looked up once is faster.
+        data, lead, position, add = self.data, self.lead, self.position + self.lead, headers.places.append
+        steps, bitmap_steps = _steps(self.word, headers.size)
+        bitmap_size, from_bytes = headers.size + 7 >> 3, int.from_bytes
+        ones = self.ones if headers.size == BLOCK else None
         try:
             for _ in range(count):
-                position += lead
-                heads.append(position)
-                step = steps[data[position]]
-                position = position + step if step > 0 else self._exceptional(position, step, size)
-        except IndexError:
-            raise DecodeError(TRUNCATED) from None
-        self.position = position
+                add(position)
+                head = data[position]
+                step = steps[head]
+                if step > 0:
+                    position += lead + step
+                elif step < 0:
+                    number = data[position + 1]
+                    first = position - step
+                    # Below 128 is what most are, and they are read together later.
+                    is_short = data[first : first + number].isascii()
+                    position = lead + (first + 2 * number if is_short else self._listed(first, number, headers))
+                else:
+                    bitmap = position + 2
+                    number = ones[bitmap] if ones else from_bytes(data[bitmap : bitmap + bitmap_size]).bit_count()
+                    position += lead + (number * data[position + 1] + 7 >> 3) + bitmap_steps[head]
+        except (IndexError, KeyError):
+            raise DecodeError(TRUNCATED if position >= len(data) else INVALID) from None
+        self.position = position - lead
 
-    def finish(self) -> None:
-        """Make sure that this is where the data ends.
+    def finish(self, stop: int) -> None:
+        """Make sure that a stream has ended.
 
         Raises
         ------
         DecodeError
             If there are more or fewer bytes.
         """
-        if self.position != len(self.data):
-            raise DecodeError(TRUNCATED if self.position > len(self.data) else INVALID)
+        if self.position != stop:
+            raise DecodeError(TRUNCATED if self.position > stop else INVALID)
 
     def _big(self, size: int) -> int:
         self.position += size
@@ -150,39 +182,19 @@ class Walk:
             return ((first & 1) << 16 | self._number(2)) << 32 | self._number(4)
         return self._big(7) if first == 0xFE else self._number(8)
 
-    def _exceptional(self, position: int, step: int, size: int) -> int:
-        """Where a block ends in which the step to the next one is not known from its header."""
-        data = self.data
-        if step < 0:
-            count = data[position + 1]
-            first = position - step
-            numbers = data[first : first + count]
-            if numbers.isascii() or max(numbers) < VBYTE_SHORT:  # below 128 is what most are, and is found faster
-                return first + 2 * count  # their values are read together later
-            return self._listed(first, count, size, data[position] & 63)
-        kind, width = divmod(data[position], 64)
-        if kind != 2:
-            raise DecodeError(INVALID)
-        return self._bitmap(position + 1, size, width)
-
-    def _bitmap(self, position: int, size: int, width: int) -> int:
-        exception_width = self.data[position]
-        start = position + 1 + (size + 7 >> 3)
-        bitmap = int.from_bytes(self.data[position + 1 : start], "little")
-        if bitmap >> size or width + exception_width > self.word:
-            raise DecodeError(INVALID)
-        return start + (bitmap.bit_count() * exception_width + 7 >> 3) + (size * width + 7 >> 3)
-
-    def _listed(self, position: int, count: int, size: int, width: int) -> int:
-        self.position = position
+    def _listed(self, first: int, count: int, headers: Headers) -> int:
+        """Read exceptions of any length, and return where they end."""
+        self.position = first
         values = self._exceptions(count)
         indexes = self.data[self.position : self.position + count]
         if len(indexes) < count:
             raise DecodeError(TRUNCATED)
-        if max(indexes) >= size:
+        if max(indexes) >= headers.size:
             raise DecodeError(INVALID)
-        block = len(self.heads) - 1
-        self.listed += [(block, index, value, width) for index, value in zip(indexes, values, strict=True)]
+        block = len(headers.places) - 1
+        width = self.data[headers.places[-1]] & 63
+        headers.listed += [(block, index, value, width) for index, value in zip(indexes, values, strict=True)]
+        headers.read.append(block)
         return self.position + count
 
     def _exceptions(self, count: int) -> list[int]:
@@ -204,11 +216,23 @@ class Walk:
         return self._number(first - 246)
 
 
-@cache
-def _steps(word: int, size: int) -> tuple[int, ...]:
-    """For each header, the bytes up to the next one; less than 1 where more than the header has to be looked at.
+_MANY = 8192
+"""Bytes from which on it is faster to count the ones of all possible bitmaps at once."""
 
-    Of a list of exceptions, the bytes up to it, negative.
+
+def _ones_in_bitmaps(data: bytes) -> bytes:
+    """For each byte, how many bits are set in the 16 bytes from there on."""
+    ones = np.bitwise_count(np.frombuffer(data, np.uint8))
+    for distance in (1, 2, 4, 8):
+        ones = ones[:-distance] + ones[distance:]
+    return ones.tobytes()
+
+
+@cache
+def _steps(word: int, size: int) -> tuple[tuple[int, ...], dict[int, int]]:
+    """For each header the bytes up to the next one, and those without its exceptions where it has a bitmap.
+
+    Of a list of exceptions, the bytes up to it, negative; 0 for a bitmap, and for what is no header.
     """
 
     def step(head: int) -> int:
@@ -219,146 +243,160 @@ def _steps(word: int, size: int) -> tuple[int, ...]:
         values = size * width + 7 >> 3
         return (1 + values, -2 - values, 0, 1 + (width + 7 >> 3))[kind]
 
-    return tuple(map(step, range(256)))
+    bitmaps = {128 + width: 2 + (size + 7 >> 3) + (size * width + 7 >> 3) for width in range(min(word, 63) + 1)}
+    return tuple(map(step, range(256))), bitmaps
 
 
-def unpack(walk: Walk, count: int) -> Unsigned:
-    """The values of all blocks of a walk, of which only the last has fewer than 128.
+def unpack(data: bytes, word: int, headers: Headers) -> Unsigned:
+    """The values of blocks, one row each.
 
     Parameters
     ----------
-    walk : Walk
-        Finished.
-    count : int
-        Number of values.
+    data : bytes
+        What was walked.
+    word : int
+        Bits of the integers.
+    headers : Headers
+        Of the blocks.
+
+    Raises
+    ------
+    DecodeError
+        If an exception cannot be.
     """
-    full, rest = divmod(count, BLOCK)
-    blocks = _Blocks.of(walk)
-    values = np.empty((full + bool(rest), BLOCK), blocks.dtype)
-    blocks.unpack(values[:full], 0, LANES[walk.word])
-    if rest:
-        blocks.unpack(values[full:, :rest], full, 1)
-    blocks.put_long(values)
-    return values.reshape(-1)[:count]
-
-
-def unpack_short(walk: Walk, size: int) -> Unsigned:
-    """The values of blocks that all have the same `size`, below 128; one row a block."""
-    blocks = _Blocks.of(walk)
-    values = np.empty((len(walk.heads), size), blocks.dtype)
-    blocks.unpack(values, 0, 1)
-    blocks.put_long(values)
+    raw, places = np.frombuffer(data, np.uint8), np.array(headers.places, np.intp)
+    is_read = np.zeros(places.size, np.bool_)
+    is_read[headers.read] = True
+    values = _Blocks(raw, word, headers.size, places, is_read).unpack()
+    if headers.listed:
+        _put_listed(values, headers.listed)
     return values
+
+
+def _put_listed(out: Unsigned, listed: list[tuple[int, int, int, int]]) -> None:
+    """Put in place the exceptions that were read in the walk."""
+    rows, columns, values, shifts = zip(*listed, strict=True)
+    exceptions = [value << shift for value, shift in zip(values, shifts, strict=True)]
+    if max(exceptions) >> 8 * out.itemsize:
+        raise DecodeError(INVALID)
+    out[np.array(rows), np.array(columns)] |= np.array(exceptions, out.dtype)
 
 
 @dataclass(frozen=True, slots=True)
 class _Blocks:
-    """Blocks that were walked; positions are in bytes."""
+    """Blocks of one size that were walked; positions are in bytes."""
 
-    word: int
     raw: NDArray[np.uint8]
-    heads: Places
-    stops: Places
-    listed: list[tuple[int, int, int, int]]
+    word: int
+    size: int
+    places: Places
+    is_read: NDArray[np.bool_]
+    """Whether the walk has read their exceptions."""
 
-    @classmethod
-    def of(cls, walk: Walk) -> _Blocks:
-        raw = np.frombuffer(walk.data + bytes(_PADDING), np.uint8)
-        heads = np.array(walk.heads, np.intp)
-        stops = np.array(walk.stops, np.intp) if walk.stops else np.append(heads[1:] - walk.lead, walk.position)
-        return cls(walk.word, raw, heads, stops, walk.listed)
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return np.dtype(f"u{self.word // 8}")
-
-    def unpack(self, out: Unsigned, first: int, lanes: int) -> None:
-        """Fill one row of `out` from each block from the `first` on, without what was read in the walk."""
-        count, size = out.shape
-        heads, stops = self.heads[first : first + count], self.stops[first : first + count]
-        kinds, widths = np.divmod(self.raw[heads], np.uint8(64))
+    def unpack(self) -> Unsigned:
+        kinds, widths = np.divmod(self.raw[self.places], np.uint8(64))
         if self.word == 64:
             widths[(widths == 63) & (kinds % 3 == 0)] = 64
-        lengths = size * widths.astype(np.intp) + 7 >> 3
         listed, bitmaps, constants = (np.flatnonzero(kinds == kind) for kind in (1, 2, 3))
-        starts = heads + 1
+        starts = self.places + 1
         starts[listed] += 1
-        starts[bitmaps] = stops[bitmaps] - lengths[bitmaps]
-        self._put_values(out, starts, np.where(kinds == 3, 0, widths), lanes)
+        marked = self._bitmaps(starts[bitmaps])
+        starts[bitmaps] = marked.stops
+        values = self._values(starts, np.where(kinds == 3, 0, widths))
         if constants.size:
-            out[constants] = self._narrow(starts[constants], np.zeros_like(constants), widths[constants])[:, None]
+            values[constants] = self._numbers(8 * starts[constants], _MASKS[widths[constants]])[:, None]
         if bitmaps.size:
-            self._put_bitmaps(out, bitmaps, heads[bitmaps] + 1, widths[bitmaps])
-        if listed.size:
-            behind = starts[listed] + lengths[listed]
-            counts = self.raw[heads[listed] + 1].astype(np.intp)
-            counts[stops[listed] - behind != 2 * counts] = 0  # these have longer ones, which the walk has read
-            self._put_short(out, listed, behind, counts, widths[listed])
+            self._put_bitmaps(values, bitmaps, marked, widths[bitmaps])
+        short = listed[~self.is_read[listed]]
+        if short.size:
+            self._put_short(values, short, starts[short], widths[short])
+        return values
 
-    def _put_values(self, out: Unsigned, starts: Places, widths: NDArray[np.uint8], lanes: int) -> None:
-        for width in np.flatnonzero(np.bincount(widths)).tolist():
-            rows = np.flatnonzero(widths == width)
-            out[rows] = self._of_width(width, starts[rows], out.shape[1], lanes) if width else 0
+    def _values(self, starts: Places, widths: NDArray[np.uint8]) -> Unsigned:
+        """The values without exceptions."""
+        if self.size == BLOCK and self.word in (16, 32):
+            return self._vertical(starts, widths)
+        bits = np.multiply.outer(widths, np.arange(self.size))
+        bits += 8 * starts[:, None]
+        values = self._numbers(bits, _MASKS[widths[:, None]])
+        return values.astype(f"u{self.word // 8}", copy=False)
 
-    def _of_width(self, width: int, starts: Places, size: int, lanes: int) -> Unsigned:
-        """The values of blocks of one bit width: value ``i`` lies in row ``i // lanes`` of lane ``i % lanes``."""
-        item = self.word // 8
-        rows = -(-size // lanes)
-        words = -(-rows * width // self.word) + 1
-        length = words * lanes * item
-        blocks = np.ndarray((self.raw.size - length,), f"V{length}", self.raw, strides=(1,))[starts]
-        packed = blocks.view(f"<u{item}").reshape(-1, words, lanes)
-        places, down, up = _layout(width, rows, self.word)
-        low, high = packed.take(places, axis=1), packed.take(places + 1, axis=1)
-        low >>= down
-        high <<= up
+    def _vertical(self, starts: Places, widths: NDArray[np.uint8]) -> Unsigned:
+        """The values of full blocks in lanes: 16 bytes hold a word of each lane, and are moved and shifted as a whole."""
+        length = int(widths.max(initial=1)) + 1
+        blocks = np.ndarray((self.raw.size - 16 * length + 1,), f"V{16 * length}", self.raw, strides=(1,))[starts]
+        units = blocks.view("c16")
+        layout = _layout(self.word)
+        places = layout.places.take(widths, axis=0)
+        places += np.arange(0, units.size, length)[:, None]
+        low = units.take(places).view("<u8")
+        low >>= layout.down.take(widths, axis=0)
+        low &= layout.low.take(widths, axis=0)
+        places += 1
+        high = units.take(places).view("<u8")
+        high <<= layout.up.take(widths, axis=0)
+        high &= layout.high.take(widths, axis=0)
         low |= high
-        low &= np.array((1 << width) - 1, low.dtype)
-        return low.reshape(-1, rows * lanes)[:, :size]
+        return low.view(f"<u{self.word // 8}")
 
-    def _put_bitmaps(self, out: Unsigned, rows: Places, starts: Places, shifts: NDArray[np.uint8]) -> None:
-        size = out.shape[1]
-        span = size + 7 >> 3
-        bitmaps = self.raw[starts[:, None] + np.arange(1, 1 + span)]
-        bits = np.unpackbits(bitmaps, axis=1, count=size, bitorder="little").view(np.bool_)
-        which, columns = np.divmod(np.flatnonzero(bits), size)
-        numbers = _numbers(np.bincount(which, minlength=rows.size))
-        exceptions = self._narrow((starts + 1 + span)[which], numbers, self.raw[starts][which])
+    def _bitmaps(self, starts: Places) -> _Bitmaps:
+        span = self.size + 7 >> 3
+        bits = self.raw[starts[:, None] + np.arange(1, 1 + span)]
+        if self.size & 7 and (bits[:, -1] >> (self.size & 7)).any():
+            raise DecodeError(INVALID)
+        counts = np.bitwise_count(bits).sum(axis=1, dtype=np.intp)
+        widths = self.raw[starts]
+        first = starts + 1 + span
+        return _Bitmaps(bits, counts, widths, first, first + (counts * widths + 7 >> 3))
+
+    def _put_bitmaps(self, out: Unsigned, rows: Places, marked: _Bitmaps, shifts: NDArray[np.uint8]) -> None:
+        if int((marked.widths.astype(np.intp) + shifts).max()) > self.word:
+            raise DecodeError(INVALID)
+        counts, widths = marked.counts, marked.widths.astype(np.intp)
+        bits = np.arange(int(counts.sum()))
+        bits *= np.repeat(widths, counts)
+        bits += np.repeat(8 * marked.first - (np.cumsum(counts) - counts) * widths, counts)
+        numbers = self._numbers(bits, np.repeat(_MASKS[widths], counts))
+        numbers <<= np.repeat(shifts, counts)
+        exceptions = np.zeros((rows.size, 8 * marked.bits.shape[1]), out.dtype)
+        places = np.flatnonzero(np.unpackbits(marked.bits, bitorder="little").view(np.bool_))
+        exceptions.reshape(-1)[places] = numbers  # several times as fast as an array of bool for an index
+        out[rows] |= exceptions[:, : self.size]
+
+    def _put_short(self, out: Unsigned, rows: Places, starts: Places, shifts: NDArray[np.uint8]) -> None:
+        """Put in place exceptions of one byte each."""
+        counts = self.raw[starts - 1].astype(np.intp)
+        which = np.repeat(np.arange(rows.size), counts)
+        value_at = (starts + (self.size * shifts.astype(np.intp) + 7 >> 3))[which] + _numbers(counts)
+        exceptions, columns = self.raw[value_at].astype(np.uint64), self.raw[value_at + counts[which]]
+        if (columns >= self.size).any() or (exceptions >> (self.word - shifts)[which]).any():
+            raise DecodeError(INVALID)
         out[rows[which], columns] |= (exceptions << shifts[which]).astype(out.dtype)
 
-    def _put_short(
-        self, out: Unsigned, rows: Places, starts: Places, counts: Places, shifts: NDArray[np.uint8]
-    ) -> None:
-        """Put in place exceptions of one byte each."""
-        which = np.repeat(np.arange(rows.size), counts)
-        value_at = starts[which] + _numbers(counts)
-        exceptions = self.raw[value_at].astype(np.uint64) << shifts[which]
-        self._put(out, rows[which], self.raw[value_at + counts[which]], exceptions)
+    def _numbers(self, bits: Places, masks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The numbers that begin at these bits of the data; the masks say how many bits they have."""
+        words = self.raw[: self.raw.size // 8 * 8].view("<u8")
+        place = bits >> 6
+        shift = (bits & 63).view(np.uint64)
+        numbers = words.take(place)
+        numbers >>= shift
+        place += 1
+        high = words.take(place)
+        high <<= 64 - shift  # by 64 bits, NumPy shifts to zero
+        numbers |= high
+        numbers &= masks
+        return numbers
 
-    def put_long(self, out: Unsigned) -> None:
-        """Put in place the exceptions that were read in the walk."""
-        if self.listed:
-            rows, columns, values, shifts = zip(*self.listed, strict=True)
-            exceptions = [value << shift for value, shift in zip(values, shifts, strict=True)]
-            if max(exceptions) >> self.word:
-                raise DecodeError(INVALID)
-            self._put(out, np.array(rows), np.array(columns), np.array(exceptions, np.uint64))
 
-    def _put(self, out: Unsigned, rows: Places, columns: NDArray[Any], exceptions: NDArray[np.uint64]) -> None:
-        """Set the high bits of values."""
-        if exceptions.size and (columns.max() >= out.shape[1] or int(exceptions.max()) >> self.word):
-            raise DecodeError(INVALID)
-        out[rows, columns] |= exceptions.astype(out.dtype)
+@dataclass(frozen=True, slots=True)
+class _Bitmaps:
+    """Of blocks with bitmaps: the bitmaps; count, bit width and place of exceptions; where these end."""
 
-    def _narrow(self, starts: Places, numbers: Places, widths: NDArray[np.uint8]) -> NDArray[np.uint64]:
-        """Of runs of values without gaps, which begin at `starts`, those of these `numbers`, as 64-bit words."""
-        byte, shift = np.divmod(numbers * widths, 8)
-        byte += starts
-        words = np.ndarray((self.raw.size - 7,), "<u8", self.raw, strides=(1,))
-        shift = shift.astype(np.uint64)
-        low = words[byte] >> shift
-        high = self.raw[byte + 8].astype(np.uint64) << (64 - shift)
-        return (low | high) & _MASKS[widths]
+    bits: NDArray[np.uint8]
+    counts: Places
+    widths: NDArray[np.uint8]
+    first: Places
+    stops: Places
 
 
 def _numbers(counts: Places) -> Places:
@@ -369,10 +407,28 @@ def _numbers(counts: Places) -> Places:
 _MASKS = np.array([(1 << width) - 1 for width in range(65)], np.uint64)
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """For every bit width, and every row of a block, a value from each lane.
+
+    The 16 bytes that the row begins in; bits to shift them down and the next 16 up; masks of what is then wanted.
+    """
+
+    places: Places
+    down: NDArray[np.uint64]
+    up: NDArray[np.uint64]
+    low: NDArray[np.uint64]
+    high: NDArray[np.uint64]
+
+
 @cache
-def _layout(width: int, rows: int, word: int) -> tuple[Places, Unsigned, Unsigned]:
-    """For each row of a block: the word that its values begin in, the bits to shift that word down and the next up."""
-    place, shift = np.divmod(np.arange(rows) * width, word)
-    dtype = np.dtype(f"u{word // 8}")
-    # NumPy shifts by all bits of a word to zero, unlike the processor.
-    return place, shift.astype(dtype)[:, None], (word - shift).astype(dtype)[:, None]
+def _layout(word: int) -> _Layout:
+    widths, rows = np.arange(word + 1)[:, None], np.arange(word)
+    place, down = np.divmod(widths * rows, word)
+    kept = np.minimum(widths, word - down)
+    low = (1 << kept.astype(np.uint64)) - 1
+    high = ((1 << widths.astype(np.uint64)) - 1) ^ low
+    ones = sum(1 << bit for bit in range(0, 64, word))
+    up = np.where(high, kept, 0)
+    halves = (np.repeat(table.astype(np.uint64), 2, axis=1) for table in (down, up, low * ones, high * ones))
+    return _Layout(place, *halves)
