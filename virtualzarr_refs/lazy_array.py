@@ -22,7 +22,6 @@ from zarr.storage import StorePath
 
 from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.data_types import decode_scalar
-from virtualzarr_refs.direct.pipelines import Pipelines
 from virtualzarr_refs.direct.reading import DirectReader
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.store import VirtualStore
@@ -87,6 +86,8 @@ class LazyArray:
 
     def read_points(self, selection: tuple[NDArray[Any], ...]) -> NDArray[Any]:
         """Read single elements, given by arrays of their indexes along each axis. Not for padded arrays."""
+        if self._direct is not None:
+            return self._direct.read_points(selection)
         return self._as_shown(self._opened.vindex[selection])
 
     def _read_stored(self, selection: Selection) -> NDArray[Any]:
@@ -110,10 +111,7 @@ class LazyArray:
     @cached_property
     def _direct(self) -> DirectReader | None:
         """What reads local files without zarr; None where zarr has to."""
-        if not all(map(self._store.reader.is_mapped, self.array.manifest.urls)):
-            return None
-        pipelines = Pipelines.of_array(self.array, lambda: self._opened)
-        return None if pipelines is None else DirectReader(self.array, pipelines, self._store.reader, self._path)
+        return DirectReader.of(self.array, self._store.reader, self._path, lambda: self._opened)
 
     @cached_property
     def _opened(self) -> Array[Any]:

@@ -240,6 +240,27 @@ def test_as_zarr_and_numpy(drawn, limits):
         np.testing.assert_array_equal(lazy(array, direct=False).read(selection), expected)
 
 
+@st.composite
+def points(draw, shape):
+    """Arrays of positions along each axis, which broadcast."""
+    size = draw(st.integers(0, 9))
+    rows = draw(st.integers(1, 3))
+    shapes = [draw(st.sampled_from([(rows, size), (1, size), (size,), (1, 1)])) for _ in shape]
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    return tuple(rng.integers(-n, n, of) for n, of in zip(shape, shapes, strict=True))
+
+
+@given(cases().filter(lambda drawn: drawn[0].values.size and drawn[0].values.ndim), st.data())
+def test_points(drawn, data):
+    case, _ = drawn
+    where = data.draw(points(case.values.shape))
+    with tempfile.TemporaryDirectory() as folder:
+        array, values = case.stored(Path(folder))
+        read = lazy(array).read_points(where)
+        assert read.dtype == values.dtype
+        np.testing.assert_array_equal(read, values[where])
+
+
 # ── Faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from virtualzarr_refs.chunk_grid import ChunkGrid, RegularGrid
+from virtualzarr_refs.chunk_grid import ChunkGrid, RegularGrid, Shape
 
 type Indexes = NDArray[np.intp]
 type Selector = int | slice | NDArray[Any]
@@ -112,6 +112,53 @@ def select(selection: Sequence[Selector], grid: ChunkGrid) -> tuple[AxisSelectio
         _select(selector, size, _edges(grid, axis))
         for axis, (selector, size) in enumerate(zip(selection, grid.shape, strict=True))
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PointSelection:
+    """Single elements of an array, sorted by chunk.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Of the result.
+    indexes : tuple of ndarray of intp
+        The chunks that are touched, as an index along each axis.
+    bounds : ndarray of intp
+        One more than there are chunks: points from ``bounds[i]`` to ``bounds[i + 1]`` lie in chunk i.
+    order : ndarray of intp
+        Point k is number ``order[k]`` of the result, in C order.
+    inside : tuple of ndarray of intp
+        Where point k lies in its chunk, along each axis.
+    """
+
+    shape: Shape
+    indexes: tuple[Indexes, ...]
+    bounds: Indexes
+    order: Indexes
+    inside: tuple[Indexes, ...]
+
+
+def select_points(points: Sequence[NDArray[Any]], grid: ChunkGrid) -> PointSelection:
+    """Sort points, given by arrays of their positions along each of at least one axis.
+
+    Raises
+    ------
+    IndexError
+        If a number lies outside of its axis.
+    """
+    spread = np.broadcast_arrays(*map(_positions, points, grid.shape))
+    positions = [part.reshape(-1) for part in spread]
+    edges = [_edges(grid, axis) for axis in range(len(grid.shape))]
+    numbers = [np.asarray(edge.numbers(part)) for edge, part in zip(edges, positions, strict=True)]
+    chunk = np.ravel_multi_index(numbers, grid.grid_shape) if positions[0].size else positions[0]
+    order = np.argsort(chunk, kind="stable")
+    starts = np.unique(chunk[order], return_index=True)[1]
+    sorted_numbers = [number[order] for number in numbers]
+    origins = [edge.origins_and_lengths(number)[0] for edge, number in zip(edges, sorted_numbers, strict=True)]
+    inside = tuple(part[order] - origin for part, origin in zip(positions, origins, strict=True))
+    indexes = tuple(number[starts] for number in sorted_numbers)
+    return PointSelection(spread[0].shape, indexes, np.append(starts, len(order)), order, inside)
 
 
 @dataclass(frozen=True, slots=True)

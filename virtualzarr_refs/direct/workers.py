@@ -9,11 +9,20 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 
-def run_all[T](work: Callable[[T], None], tasks: Iterable[T]) -> None:
+def run_all[T](work: Callable[[T], None], tasks: Iterable[T], *, alone: bool = False) -> None:
     """Do `work` for each task, in the calling thread and in those of a pool that the whole process shares.
 
     The caller works on its own tasks and never waits for a thread that has not begun, so it may itself be one of
     many threads, of this pool or another.
+
+    Parameters
+    ----------
+    work : callable
+        Gets one task.
+    tasks : iterable
+        What to work on, in any order.
+    alone : bool
+        Whether the calling thread does everything.
 
     Raises
     ------
@@ -34,7 +43,8 @@ def run_all[T](work: Callable[[T], None], tasks: Iterable[T]) -> None:
                 waiting.clear()
                 raise
 
-    helpers = [_pool(os.getpid()).submit(drain) for _ in range(min(cores(), len(waiting)) - 1)]
+    count = 0 if alone else min(cores(), len(waiting)) - 1
+    helpers = [_pool(os.getpid()).submit(drain) for _ in range(count)]
     try:
         drain()
     finally:
