@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from virtualzarr_refs.byte_range import ByteRange
     from virtualzarr_refs.checking import check
+    from virtualzarr_refs.combine import Comparison, compare, concat
     from virtualzarr_refs.errors import (
         DecodeError,
         FormatError,
+        IncompatibleError,
         NodeNotFoundError,
         NotRepresentableError,
         ReferenceSetError,
@@ -38,9 +40,11 @@ if TYPE_CHECKING:
 _HOME_OF = {
     "ArrayMetadata": "metadata",
     "ByteRange": "byte_range",
+    "Comparison": "combine",
     "DecodeError": "errors",
     "FormatError": "errors",
     "GroupMetadata": "metadata",
+    "IncompatibleError": "errors",
     "InlineChunk": "manifest",
     "Manifest": "manifest",
     "NodeNotFoundError": "errors",
@@ -62,6 +66,8 @@ _HOME_OF = {
     "VirtualStore": "store",
     "VirtualZarrError": "errors",
     "check": "checking",
+    "compare": "combine",
+    "concat": "combine",
     "open_refs": "references",
     "scan": "scanning",
     "scan_many": "scanning",
@@ -72,9 +78,11 @@ __version__ = "0.1.0"
 __all__ = [
     "ArrayMetadata",
     "ByteRange",
+    "Comparison",
     "DecodeError",
     "FormatError",
     "GroupMetadata",
+    "IncompatibleError",
     "InlineChunk",
     "Manifest",
     "NodeNotFoundError",
@@ -97,6 +105,8 @@ __all__ = [
     "VirtualZarrError",
     "__version__",
     "check",
+    "compare",
+    "concat",
     "open_refs",
     "scan",
     "scan_many",

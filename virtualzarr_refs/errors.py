@@ -7,6 +7,7 @@
     ├── UnsupportedError         (NotImplementedError)  a sound feature that cannot be carried
     ├── ReferenceSetError        (ValueError)           a reference set that cannot be understood
     ├── NotRepresentableError    (ValueError)           the target format cannot say what the group holds
+    ├── IncompatibleError        (ValueError)           groups that cannot be put together; has the whole report
     ├── DecodeError              (ValueError)           a chunk does not decode to what its array says
     ├── NodeNotFoundError        (KeyError)             no array or group at that path
     └── SourceError              (OSError)              a source's bytes cannot be had
@@ -88,6 +89,22 @@ class ReferenceSetError(VirtualZarrError, ValueError):
 
 class NotRepresentableError(VirtualZarrError, ValueError):
     """The format asked for cannot carry the group; the message lists the arrays and the way out."""
+
+
+class IncompatibleError(VirtualZarrError, ValueError):
+    """Groups cannot be put together as they are; `comparison` says of every variable why not.
+
+    Parameters
+    ----------
+    message : str
+        See `VirtualZarrError`.
+    comparison : object, optional
+        What `virtualzarr_refs.compare` found.
+    """
+
+    def __init__(self, message: str, *, comparison: object = None, **fields: str | None) -> None:
+        super().__init__(message, url=fields.get("url"), node=fields.get("node"), feature=fields.get("feature"))
+        self.comparison = comparison
 
 
 class DecodeError(VirtualZarrError, ValueError):

@@ -127,6 +127,14 @@ class Manifest:
         """Whether no chunk is there at all."""
         return not self.inline and not self._has_virtual
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no chunk is missing."""
+        if not self.inline:
+            ids = np.asarray(self._constant_url()) if _is_constant(self.url_id) else self.url_id
+            return not self.size or bool(ids.max() != MISSING)
+        return self.count == self.size
+
     def chunk(self, index: ChunkIndex) -> Chunk:
         """The chunk at `index`.
 

@@ -110,7 +110,7 @@ def _scaled(
     columns = values.shape[2]
     count = values.shape[1] * columns
     for i in range(starts.size - 1):
-        status = _chunk(data, starts[i], starts[i + 1], words, count, columns, 0, True)
+        status = _chunk(data, starts[i], starts[i + 1], words, count, columns, 0, is_signed=True)
         if status:
             return status
         _scale(integers[:count], values[i].reshape(-1), scale, offset, highest)

@@ -139,7 +139,7 @@ def _shifted_backwards(values: Unsigned, walk: Walk, headers: Headers) -> Unsign
 
 
 def reverse_bits(words: Unsigned) -> None:
-    """Reverse the order of the bits of 32-bit words, in place: of neighbours, then of pairs, then of fours, of bytes."""
+    """Reverse the order of the bits of 32-bit words, in place: of neighbours, then pairs, fours and bytes."""
     for distance, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F)):
         shift, these = np.uint32(distance), np.uint32(mask)
         other = words >> shift

@@ -322,7 +322,7 @@ class _Blocks:
         return values.astype(f"u{self.word // 8}", copy=False)
 
     def _vertical(self, starts: Places, widths: NDArray[np.uint8]) -> Unsigned:
-        """The values of full blocks in lanes: 16 bytes hold a word of each lane, and are moved and shifted as a whole."""
+        """The values of full blocks in lanes: 16 bytes hold a word of each lane, moved and shifted as one."""
         length = int(widths.max(initial=1)) + 1
         blocks = np.ndarray((self.raw.size - 16 * length + 1,), f"V{16 * length}", self.raw, strides=(1,))[starts]
         units = blocks.view("c16")

@@ -52,7 +52,7 @@ load_word: Any = intrinsic(_load)
 """``load_word(data, position)``: the 64-bit word that begins at a byte, on whatever address."""
 
 
-def _unpack(_: object, data: Any, position: Any, shift: Any, mask: Any, out: Any, place: Any) -> Any:  # noqa: ANN401, ARG001, PLR0913, PLR0917
+def _unpack(_: object, data: Any, position: Any, shift: Any, mask: Any, out: Any, place: Any) -> Any:  # noqa: ANN401, ARG001
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
         data, position, shift, mask, out, place = arguments
         vector = _vector_type(signature.args[4])

@@ -10,6 +10,7 @@ from zarr import Array
 
 from virtualzarr_refs.chunk_grid import JSON
 from virtualzarr_refs.codecs import mixed
+from virtualzarr_refs.codecs.names import MIXED
 from virtualzarr_refs.direct.bytes_steps import Data
 from virtualzarr_refs.direct.chains import Chain, Codecs, PlainChain
 from virtualzarr_refs.direct.zarr_chain import ZarrChain
@@ -72,7 +73,7 @@ def _variants(codecs: Codecs) -> tuple[Codecs, ...]:
     """The pipelines of an array's variants; one that no plain chain knows if they do more than decode."""
     configuration = cast("Mapping[str, JSON]", codecs[0].get("configuration") or {})
     variants = cast("list[dict[str, Any]]", configuration.get("variants", []))
-    if len(codecs) > 1 or codecs[0]["name"] != mixed.NAME or any(variant.keys() != {"codecs"} for variant in variants):
+    if len(codecs) > 1 or codecs[0]["name"] != MIXED or any(variant.keys() != {"codecs"} for variant in variants):
         return (codecs,)
     return tuple(map(_members, (variant["codecs"] for variant in variants)))
 

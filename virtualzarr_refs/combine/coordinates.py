@@ -1,0 +1,115 @@
+"""Coordinates along the dimension that is joined: read, put into the same terms, and kept inline as one chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from virtualzarr_refs.codecs.names import PACKING
+from virtualzarr_refs.combine.encodings import packing_of
+from virtualzarr_refs.combine.times import TimeUnits, convert, narrowed
+from virtualzarr_refs.combine.values import decoded, inline_array
+from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Bytes of the values of a coordinate in all files beyond which it stays references, if it can."""
+
+
+def coordinate_names(groups: Sequence[VirtualGroup], dim: str) -> frozenset[str]:
+    """Names of the variables that are coordinates along `dim`, or bounds of one.
+
+    CF Conventions 1.12, sections 5 "Coordinate Systems" (attribute ``coordinates``) and 7.1 "Cell Boundaries".
+    """
+    names = {dim}
+    for group in groups[:1]:
+        names |= set(_listed(group.attributes))
+        for array in group.arrays.values():
+            names |= set(_listed(array.metadata.attributes))
+    arrays = {name: group.arrays[name] for group in groups[:1] for name in names if name in group.arrays}
+    names |= {str(a.metadata.attributes["bounds"]) for a in arrays.values() if "bounds" in a.metadata.attributes}
+    return frozenset(names)
+
+
+def _listed(attributes: Mapping[str, Any]) -> Iterator[str]:
+    listed = attributes.get("coordinates")
+    yield from listed.split() if isinstance(listed, str) else ()
+
+
+def time_units(group: VirtualGroup, name: str) -> TimeUnits | None:
+    """How a variable counts time; bounds count as their coordinate does."""
+    own = TimeUnits.parse(group.arrays[name].metadata.attributes)
+    if own is not None:
+        return own
+    parents = (a for a in group.arrays.values() if a.metadata.attributes.get("bounds") == name)
+    return next((TimeUnits.parse(parent.metadata.attributes) for parent in parents), None)
+
+
+def unify(
+    arrays: Sequence[VirtualArray], values: Sequence[NDArray[Any]], units: Sequence[TimeUnits | None]
+) -> list[NDArray[Any]]:
+    """Values of one coordinate of several files, in the terms of the first.
+
+    Parameters
+    ----------
+    arrays : sequence of VirtualArray
+        The coordinate in each file.
+    values : sequence of ndarray
+        What they hold.
+    units : sequence of TimeUnits or None
+        How they count time.
+
+    Raises
+    ------
+    UnsupportedError
+        If they cannot be put into the same terms.
+    """
+    target = units[0]
+    if all(own == target for own in units):
+        _check_units(arrays)
+        if len({str(packing_of(array.metadata)) for array in arrays}) == 1:
+            return list(values)
+        return [decoded(array, own) for array, own in zip(arrays, values, strict=True)]
+    if target is None or None in units:
+        raise UnsupportedError("it counts time in some files and not in others")
+    return [_converted(array, own, how, target) for array, own, how in zip(arrays, values, units, strict=True) if how]
+
+
+def _check_units(arrays: Sequence[VirtualArray]) -> None:
+    units = list(dict.fromkeys(str(array.metadata.attributes.get("units", "")) for array in arrays))
+    if len(units) > 1 and TimeUnits.parse({"units": units[0]}) is None:
+        raise UnsupportedError(f"its units differ: {units[0]!r} and {units[1]!r}; convert them first")
+
+
+def _converted(array: VirtualArray, values: NDArray[Any], units: TimeUnits, target: TimeUnits) -> NDArray[Any]:
+    if units == target:
+        return values
+    packing = {name: array.metadata.attributes[name] for name in PACKING if name in array.metadata.attributes}
+    unpacked = decoded(array, values)
+    if packing and not np.array_equal(np.asarray(unpacked, values.dtype), values):
+        raise UnsupportedError("packed or missing times cannot be converted to other units; drop the variable")
+    return convert(values, units, target)
+
+
+def joined_coordinate(first: VirtualArray, values: Sequence[NDArray[Any]], axis: int) -> VirtualArray:
+    """The values of all files, inline in one chunk, with the attributes of the first file.
+
+    Raises
+    ------
+    UnsupportedError
+        If the values differ in shape beside the axis, or no type holds them.
+    """
+    try:
+        whole = np.concatenate(values, axis)
+    except (TypeError, ValueError) as error:
+        raise UnsupportedError(f"its values cannot be put together: {error}") from error
+    dtype = first.dtype
+    if whole.dtype != dtype and whole.dtype.kind in "iuf" and dtype.kind in "iuf":
+        whole = narrowed(whole, dtype)
+    attributes = first.metadata.attributes
+    if whole.dtype != dtype and values[0].dtype != dtype:  # unpacked
+        attributes = {name: value for name, value in attributes.items() if name not in PACKING}
+    return inline_array(first.metadata, whole, attributes)

@@ -1,0 +1,88 @@
+"""What a comparison of groups found, variable by variable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What becomes of a variable."""
+
+    EQUAL = "equal"
+    NORMALISED = "normalised"
+    VARIANT = "variant"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one variable.
+
+    Parameters
+    ----------
+    path : str
+        Of the variable, or of the group.
+    status : Status
+        What becomes of it.
+    detail : str
+        What differs, and of what was refused the way out.
+    files : tuple of str
+        The files that are unlike the others.
+    """
+
+    path: str
+    status: Status
+    detail: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The detail, and the files concerned."""
+        if not self.files:
+            return self.detail
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        return f"{self.detail} (in {next(iter(self.files))}{more})"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What was found of groups that are to be put together.
+
+    Parameters
+    ----------
+    dim : str
+        The dimension along which.
+    count : int
+        Number of groups.
+    findings : tuple of Finding
+        One for each variable.
+    """
+
+    dim: str
+    count: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def refused(self) -> tuple[Finding, ...]:
+        """What stands in the way."""
+        return tuple(finding for finding in self.findings if finding.status is Status.REFUSED)
+
+    @property
+    def is_compatible(self) -> bool:
+        """Whether the groups can be put together."""
+        return not self.refused
+
+    def __str__(self) -> str:
+        rows = [("variable", "", "what differs"), *((f.path or "/", f.status.value, f.text) for f in self.findings)]
+        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        lines = [f"{path:{widths[0]}}  {status:{widths[1]}}  {text}".rstrip() for path, status, text in rows]
+        return "\n".join([f"{self.count} groups along {self.dim!r}", *lines])
+
+
+def message_of(refused: Sequence[Finding]) -> str:
+    """The message of the error that refuses groups."""
+    shown = "; ".join(f"{finding.path or '/'}: {finding.text}" for finding in refused[:3])
+    more = f"; and {len(refused) - 3} more variables" if len(refused) > 3 else ""
+    return f"the groups cannot be put together: {shown}{more}"

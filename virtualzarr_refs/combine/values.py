@@ -1,0 +1,135 @@
+"""Values of small arrays, read while files are put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numcodecs.vlen import VLenUTF8
+from numpy.typing import NDArray
+
+from virtualzarr_refs.chunk_grid import RegularGrid
+from virtualzarr_refs.codecs.names import PACKING
+from virtualzarr_refs.codecs.unpacking import unpack
+from virtualzarr_refs.combine.parts import value_bytes
+from virtualzarr_refs.data_types import decode_scalar, encode_data_type, encode_scalar
+from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
+from virtualzarr_refs.lazy_array import LazyArray
+from virtualzarr_refs.manifest import Manifest
+from virtualzarr_refs.metadata import ArrayMetadata
+
+MAX_READ = 256 * 1024 * 1024
+"""Bytes of values of one array in one file that are read to be compared or kept inline."""
+
+_THREADS = 16
+
+
+def read_arrays(
+    arrays: Sequence[VirtualArray], storage_options: Mapping[str, object] | None = None
+) -> list[NDArray[Any]]:
+    """The values of arrays, as files hold them.
+
+    Raises
+    ------
+    UnsupportedError
+        If one is too large to be read whole.
+    SourceError, DecodeError
+        If one cannot be read.
+    """
+    for array in arrays:
+        if value_bytes(array) > MAX_READ:
+            raise UnsupportedError(f"its {value_bytes(array)} bytes are too many to be compared or read at once")
+    group = VirtualGroup(arrays={str(number): array for number, array in enumerate(arrays)})
+    store = group.to_store(storage_options=storage_options)
+    options = {"storage_options": storage_options}
+    readers = [LazyArray(array, store, path, options) for path, array in group.arrays.items()]
+
+    def read(reader: LazyArray) -> NDArray[Any]:
+        return reader.read((slice(None),) * len(reader.shape))
+
+    try:
+        if all(map(store.reader.is_mapped, group.urls)):
+            return [read(reader) for reader in readers]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(read, readers))
+    finally:
+        store.close()
+
+
+def with_tail(array: VirtualArray, values: NDArray[Any], length: int, axis: int) -> NDArray[Any]:
+    """Values up to the end of an unlimited dimension, the last ones the array's fill value."""
+    if values.shape[axis] == length:
+        return values
+    shape = (*values.shape[:axis], length - values.shape[axis], *values.shape[axis + 1 :])
+    fill = decode_scalar(array.metadata.fill_value, array.dtype)
+    return np.concatenate([values, np.full(shape, fill, values.dtype)], axis)
+
+
+def decoded(array: VirtualArray, values: NDArray[Any]) -> NDArray[Any]:
+    """Values without CF's packing."""
+    attributes = array.metadata.typed_attributes()
+    return unpack(values, {name: attributes[name] for name in PACKING if name in attributes})
+
+
+def inline_array(
+    like: ArrayMetadata, values: NDArray[Any], attributes: Mapping[str, Any] | None = None
+) -> VirtualArray:
+    """An array of one inline chunk.
+
+    Parameters
+    ----------
+    like : ArrayMetadata
+        What it takes names and attributes from.
+    values : ndarray
+        Its values.
+    attributes : mapping, optional
+        Encoded ones that replace those of `like`.
+    """
+    dtype = np.dtype(object) if values.dtype.kind in "OTU" else values.dtype.newbyteorder("=")
+    grid = RegularGrid(values.shape, tuple(max(1, length) for length in values.shape))
+    data, codec = _encoded(values, dtype)
+    manifest = Manifest.from_inline(grid.grid_shape, {0: data} if values.size else {})
+    fill = "" if dtype.hasobject else encode_scalar(np.zeros((), dtype)[()], dtype)
+    same = like.data_type == encode_data_type(dtype)
+    metadata = ArrayMetadata(
+        data_type=encode_data_type(dtype),
+        chunk_grid=grid,
+        fill_value=like.fill_value if same else fill,
+        codecs=(codec,),
+        attributes=like.attributes if attributes is None else attributes,
+        dimension_names=like.dimension_names,
+        attribute_types={k: v for k, v in like.attribute_types.items() if attributes is None or k in attributes},
+    )
+    return VirtualArray(metadata, manifest)
+
+
+def _encoded(values: NDArray[Any], dtype: np.dtype[Any]) -> tuple[bytes, dict[str, Any]]:
+    if dtype.hasobject:
+        return bytes(VLenUTF8().encode(np.asarray(values, object))), {"name": "vlen-utf8"}
+    little = np.ascontiguousarray(values, dtype.newbyteorder("<") if dtype.names is None else dtype)
+    return little.tobytes(), {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def same_values(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two arrays are equal; NaN equals NaN."""
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind in "fc" and b.dtype.kind in "fciub":
+        return bool(np.array_equal(a, b, equal_nan=True))
+    return bool(np.array_equal(a, b))
+
+
+def file_of(group: VirtualGroup, number: int) -> str:
+    """What to call a group in messages: the url of its only source, if it has one."""
+    urls = group.urls
+    if not urls:
+        return f"group {number}"
+    return urls[0] if len(urls) == 1 else f"{urls[0]} and {len(urls) - 1} more"
+
+
+def files_of(groups: Iterable[VirtualGroup]) -> tuple[str, ...]:
+    """See `file_of`."""
+    return tuple(file_of(group, number) for number, group in enumerate(groups))
