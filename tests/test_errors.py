@@ -7,6 +7,7 @@ from virtualzarr_refs import errors
 from virtualzarr_refs.errors import (
     DecodeError,
     FormatError,
+    IncompatibleError,
     NodeNotFoundError,
     NotRepresentableError,
     ReferenceSetError,
@@ -24,6 +25,7 @@ BUILTINS = {
     UnsupportedError: NotImplementedError,
     ReferenceSetError: ValueError,
     NotRepresentableError: ValueError,
+    IncompatibleError: ValueError,
     DecodeError: ValueError,
     NodeNotFoundError: KeyError,
     SourceError: OSError,

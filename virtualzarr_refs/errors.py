@@ -23,7 +23,7 @@ Each error is also the builtin that a caller would catch. The fields ``url``, ``
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 
 class VirtualZarrError(Exception):
@@ -102,8 +102,8 @@ class IncompatibleError(VirtualZarrError, ValueError):
         What `virtualzarr_refs.compare` found.
     """
 
-    def __init__(self, message: str, *, comparison: object = None, **fields: str | None) -> None:
-        super().__init__(message, url=fields.get("url"), node=fields.get("node"), feature=fields.get("feature"))
+    def __init__(self, message: str, *, comparison: object = None, **fields: Any) -> None:  # noqa: ANN401  passed on
+        super().__init__(message, **fields)
         self.comparison = comparison
 
 
