@@ -44,6 +44,7 @@ NAMES = {
     "check",
     "compare",
     "concat",
+    "stack",
     "open_refs",
     "scan",
     "scan_many",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from virtualzarr_refs.byte_range import ByteRange
     from virtualzarr_refs.checking import check
-    from virtualzarr_refs.combine import Comparison, compare, concat
+    from virtualzarr_refs.combine import Comparison, compare, concat, stack
     from virtualzarr_refs.errors import (
         DecodeError,
         FormatError,
@@ -71,6 +71,7 @@ _HOME_OF = {
     "open_refs": "references",
     "scan": "scanning",
     "scan_many": "scanning",
+    "stack": "combine",
     "write_json": "references",
 }
 
@@ -110,6 +111,7 @@ __all__ = [
     "open_refs",
     "scan",
     "scan_many",
+    "stack",
     "write_json",
 ]
 

@@ -80,11 +80,16 @@ def write_series(folder: Path, *recipes: Recipe) -> list[Path]:
     return paths
 
 
+def opened(path: Path) -> xr.Dataset:
+    """What xarray reads from a file, in memory."""
+    with xr.open_dataset(path, engine="netcdf4") as dataset:
+        return dataset.load()
+
+
 def joined_by_xarray(paths: list[Path], dim: str = "time", **options: Any) -> xr.Dataset:
     """What xarray makes of the files, in memory."""
-    opened = [xr.open_dataset(path, engine="netcdf4").load() for path in paths]
     choice = {"data_vars": "minimal", "coords": "minimal", "compat": "override", "join": "override"}
-    return xr.concat(opened, dim, **{**choice, "combine_attrs": "override", **options})
+    return xr.concat([opened(path) for path in paths], dim, **{**choice, "combine_attrs": "override", **options})
 
 
 def joined_by_us(paths: list[Path], dim: str = "time", **options: Any) -> vzr.VirtualGroup:

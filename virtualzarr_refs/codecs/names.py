@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 CROP = "virtualzarr_refs.crop"
 MIXED = "virtualzarr_refs.mixed"
+RESHAPE = "reshape"
 
 PACKING_MEMBERS: Mapping[str, str] = {
     "fill_value": "_FillValue",

@@ -1,32 +1,20 @@
-"""Groups put one after the other along a dimension that they have."""
+"""Groups put one after the other: along a dimension that they have, or along a new one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from virtualzarr_refs.combine.attributes import combine_attributes
-from virtualzarr_refs.combine.coordinates import (
-    MAX_BYTES,
-    coordinate_names,
-    joined_coordinate,
-    time_units,
-    unify,
-)
-from virtualzarr_refs.combine.joining import Joined, join_arrays
+from virtualzarr_refs.combine.concatenation import Concatenation, has_dimension
+from virtualzarr_refs.combine.labels import name_of, scalars
 from virtualzarr_refs.combine.options import ConcatOptions
-from virtualzarr_refs.combine.order import Place, arrange
-from virtualzarr_refs.combine.parts import Part, parts_of, value_bytes
-from virtualzarr_refs.combine.report import Comparison, Finding, Status, message_of
-from virtualzarr_refs.combine.selecting import take
-from virtualzarr_refs.combine.static import agree
-from virtualzarr_refs.combine.values import files_of, read_arrays, with_tail
-from virtualzarr_refs.errors import IncompatibleError, NodeNotFoundError, UnsupportedError
-from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
-from virtualzarr_refs.metadata import GroupMetadata, Skipped
+from virtualzarr_refs.combine.report import Comparison, refusal
+from virtualzarr_refs.errors import NodeNotFoundError, UnsupportedError
+from virtualzarr_refs.hierarchy import VirtualGroup
 
-type Arrays = Sequence[VirtualArray | None]
+if TYPE_CHECKING:
+    from virtualzarr_refs.combine.labels import Index
 
 
 def concat(groups: Iterable[VirtualGroup], dim: str, **options: Any) -> VirtualGroup:  # noqa: ANN401  see ConcatOptions
@@ -37,9 +25,9 @@ def concat(groups: Iterable[VirtualGroup], dim: str, **options: Any) -> VirtualG
     groups : iterable of VirtualGroup
         In order, unless ``sort=True``.
     dim : str
-        A dimension of theirs.
+        A dimension of theirs; see `stack` for a new one.
     **options
-        See `ConcatOptions`; they have xarray's names and meanings.
+        See `virtualzarr_refs.combine.options.ConcatOptions`; they have xarray's names and meanings.
 
     Returns
     -------
@@ -50,21 +38,59 @@ def concat(groups: Iterable[VirtualGroup], dim: str, **options: Any) -> VirtualG
     ------
     IncompatibleError
         If anything stands in the way; its ``comparison`` is the whole report.
+    NodeNotFoundError
+        If no variable has the dimension.
     UnsupportedError
         If an option is not supported.
     SourceError, DecodeError
         If a coordinate cannot be read.
     """
-    whole = _Concatenation.of(groups, dim, ConcatOptions(**options))
-    result = whole.run()
-    comparison = whole.comparison()
-    if result is None or not comparison.is_compatible:
-        refused = comparison.refused
-        files = refused[0].files
-        raise IncompatibleError(
-            message_of(refused), comparison=comparison, url=files[0] if files else None, node=refused[0].path
-        )
-    return result
+    whole = Concatenation.of(groups, dim, ConcatOptions.of(options))
+    if whole.is_new:
+        raise NodeNotFoundError(f"no variable has the dimension {dim!r}; for a new one, use stack")
+    return _finished(whole)
+
+
+def stack(groups: Iterable[VirtualGroup], dim: str | Index, **options: Any) -> VirtualGroup:  # noqa: ANN401
+    """Put groups side by side along a new dimension, such as the member of an ensemble or the start of a run.
+
+    Parameters
+    ----------
+    groups : iterable of VirtualGroup
+        In order.
+    dim : str, pandas.Index, xarray.DataArray or xarray.Variable
+        Name of the new dimension; with values, one for each group, they become its coordinate. Without, a scalar
+        variable of that name does.
+    **options
+        See `virtualzarr_refs.combine.options.ConcatOptions`. By default all data variables get the new dimension, and
+        the coordinates that differ.
+
+    Returns
+    -------
+    VirtualGroup
+        Its values equal what `xarray.concat` gives for the same files; the new axis is the first.
+
+    Raises
+    ------
+    IncompatibleError
+        If anything stands in the way; its ``comparison`` is the whole report.
+    ValueError
+        If there are not as many values as groups, or the dimension has no name.
+    UnsupportedError
+        If an option is not supported, or files have the dimension already.
+    SourceError, DecodeError
+        If a coordinate cannot be read.
+    """
+    given = list(groups)
+    name = dim if isinstance(dim, str) else name_of(dim)
+    if has_dimension(given, name):
+        raise UnsupportedError(f"files have the dimension {name!r} already; use concat")
+    if not isinstance(dim, str):
+        labels = scalars(dim, len(given))
+        given = [
+            replace(group, arrays={name: label, **group.arrays}) for group, label in zip(given, labels, strict=True)
+        ]
+    return _finished(Concatenation.of(given, name, ConcatOptions.of(options)))
 
 
 def compare(groups: Iterable[VirtualGroup], dim: str, **options: Any) -> Comparison:  # noqa: ANN401  see ConcatOptions
@@ -73,7 +99,7 @@ def compare(groups: Iterable[VirtualGroup], dim: str, **options: Any) -> Compari
     Parameters
     ----------
     groups, dim, **options
-        See `concat`.
+        See `concat`, and `stack` for a dimension that they do not have.
 
     Raises
     ------
@@ -82,271 +108,14 @@ def compare(groups: Iterable[VirtualGroup], dim: str, **options: Any) -> Compari
     SourceError, DecodeError
         If a coordinate cannot be read.
     """
-    whole = _Concatenation.of(groups, dim, ConcatOptions(**options))
+    whole = Concatenation.of(groups, dim, ConcatOptions.of(options))
     whole.run()
     return whole.comparison()
 
 
-@dataclass(slots=True)
-class _Concatenation:
-    """Groups that are put together, and what was found on the way."""
-
-    groups: list[VirtualGroup]
-    dim: str
-    options: ConcatOptions
-    files: tuple[str, ...]
-    findings: list[Finding] = field(default_factory=list[Finding])
-
-    @classmethod
-    def of(cls, groups: Iterable[VirtualGroup], dim: str, options: ConcatOptions) -> _Concatenation:
-        given = list(groups)
-        if not given:
-            raise ValueError("there are no groups to put together")
-        if not any(dim in dimensions_of(array) for group in given for _, array in group.walk_arrays()):
-            raise NodeNotFoundError(f"no variable has the dimension {dim!r}; for a new one, use stack")
-        return cls(given, dim, options, files_of(given))
-
-    def comparison(self) -> Comparison:
-        return Comparison(self.dim, len(self.groups), tuple(self.findings))
-
-    def run(self) -> VirtualGroup | None:
-        """The whole; None if the groups cannot be put in order."""
-        with _Refusals(self, self.dim):
-            self._arrange()
-            lengths = [_length(group, self.dim) for group in self.groups]
-            return self._group("", self.groups, lengths)
-        return None
-
-    def _arrange(self) -> None:
-        """Put groups in order, and leave out what overlaps."""
-        indexes = [group.arrays.get(self.dim) for group in self.groups]
-        present = [index for index in indexes if index is not None and dimensions_of(index) == (self.dim,)]
-        if len(present) < len(indexes) or len(present) < 2 or sum(map(value_bytes, present)) > MAX_BYTES:
-            return
-        units = [time_units(group, self.dim) for group in self.groups]
-        values = unify(present, read_arrays(present, self.options.storage_options), units)
-        places = arrange(values, sort=self.options.sort, overlap=self.options.overlap)
-        self.files = tuple(self.files[place.number] for place in places)
-        self.groups = [self._taken(self.groups[place.number], place) for place in places]
-
-    def _taken(self, group: VirtualGroup, place: Place) -> VirtualGroup:
-        def change(_: str, array: VirtualArray) -> VirtualArray:
-            dimensions = dimensions_of(array)
-            if self.dim not in dimensions:
-                return array
-            return take(array, dimensions.index(self.dim), place.start, place.stop)
-
-        whole = (place.start, place.stop) == (0, _length(group, self.dim))
-        return group if whole else group.map_arrays(change)
-
-    def _group(self, path: str, groups: Sequence[VirtualGroup | None], lengths: Sequence[int]) -> VirtualGroup:
-        present = [group for group in groups if group is not None]
-        coordinates = coordinate_names(present, self.dim)
-        arrays: dict[str, VirtualArray] = {}
-        for name in _names(group.arrays for group in present):
-            node = f"{path}/{name}" if path else name
-            with _Refusals(self, node):
-                own = [None if group is None else group.arrays.get(name) for group in groups]
-                arrays[name] = self._array(node, own, groups, lengths, is_coordinate=name in coordinates)
-        children = {
-            name: self._group(
-                f"{path}/{name}" if path else name,
-                [None if group is None else group.groups.get(name) for group in groups],
-                lengths,
-            )
-            for name in _names(group.groups for group in present)
-        }
-        return VirtualGroup(self._group_metadata(path, present), arrays, children)
-
-    def _group_metadata(self, path: str, groups: Sequence[VirtualGroup]) -> GroupMetadata:
-        plain, types = {}, {}
-        with _Refusals(self, path):
-            pairs = [(group.metadata.attributes, group.metadata.attribute_types) for group in groups]
-            plain, types = combine_attributes(pairs, self.options.combine_attrs)
-        unlimited = tuple(dict.fromkeys(d for group in groups for d in group.metadata.unlimited_dimensions))
-        return GroupMetadata(plain, types, unlimited, _skipped(groups))
-
-    def _array(
-        self,
-        path: str,
-        arrays: Arrays,
-        groups: Sequence[VirtualGroup | None],
-        lengths: Sequence[int],
-        *,
-        is_coordinate: bool,
-    ) -> VirtualArray:
-        present = [array for array in arrays if array is not None]
-        first = present[0]
-        if not any(self.dim in dimensions_of(array) for array in present):
-            array, finding = agree(path, arrays, self.files, self.options)
-            self.findings.append(finding)
-            return self._with_attributes(array, present)
-        self._check_dimensions(present)
-        axis = dimensions_of(first).index(self.dim)
-        name = path.rpartition("/")[2]
-        units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
-        if self._is_inline(arrays, units, is_coordinate=is_coordinate):
-            read = read_arrays(present, self.options.storage_options)
-            whole = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
-            values = unify(present, whole, units)
-            self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))
-            return self._with_attributes(joined_coordinate(first, values, axis), present, keep=True)
-        _check_units(present)
-        parts = [part for three in zip(self.files, arrays, lengths, strict=True) for part in parts_of(*three, axis)]
-        joined = _with_culprit(parts, axis)
-        self.findings.append(_finding(path, joined, arrays, self.files))
-        return self._with_attributes(joined.array, present, keep=True)
-
-    def _is_inline(self, arrays: Arrays, units: Sequence[object], *, is_coordinate: bool) -> bool:
-        """Whether an array is read and kept as one chunk; it has to be if it counts time in different ways."""
-        present = [array for array in arrays if array is not None]
-        differs = any(own != units[0] for own in units)
-        if len(present) < len(arrays):
-            if differs or (is_coordinate and dimensions_of(present[0]) == (self.dim,)):
-                raise UnsupportedError("it is a coordinate, and some files lack it; drop it, or these files")
-            return False
-        if not is_coordinate and not differs:
-            return False
-        size = sum(map(value_bytes, present))
-        if differs and size > MAX_BYTES:
-            raise UnsupportedError(f"its times differ in units, and its {size} bytes are too many to be converted")
-        return size <= MAX_BYTES
-
-    def _check_dimensions(self, arrays: Sequence[VirtualArray]) -> None:
-        first = dimensions_of(arrays[0])
-        for array in arrays[1:]:
-            if dimensions_of(array) != first:
-                raise UnsupportedError(
-                    f"its dimensions differ: {first} and {dimensions_of(array)}; transpose or drop it"
-                )
-
-    def _with_attributes(
-        self, array: VirtualArray, present: Sequence[VirtualArray], *, keep: bool = False
-    ) -> VirtualArray:
-        """The array with the attributes of all files; `keep` those that belong to its values."""
-        if self.options.combine_attrs == "override" or len(present) == 1:
-            return array
-        pairs = [(a.metadata.attributes, a.metadata.attribute_types) for a in present]
-        plain, types = combine_attributes(pairs, self.options.combine_attrs)
-        own = array.metadata
-        kept = {name: own.attributes[name] for name in _OF_VALUES if keep and name in own.attributes}
-        gone = {name for name in _OF_VALUES if keep} - kept.keys()
-        merged = {name: value for name, value in (plain | kept).items() if name not in gone}
-        merged_types = {name: value for name, value in (types | dict(own.attribute_types)).items() if name in merged}
-        return VirtualArray(replace(own, attributes=merged, attribute_types=merged_types), array.manifest)
-
-
-_OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar")
-"""Attributes without which values mean nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusals:
-    """Turns an error about one variable into a finding."""
-
-    owner: _Concatenation
-    path: str
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, UnsupportedError):
-            return False
-        files = (error.url,) if error.url else ()
-        text = f"{error.message} ({error.feature})" if error.feature else error.message
-        self.owner.findings.append(Finding(self.path, Status.REFUSED, text, files))
-        return True
-
-
-def dimensions_of(array: VirtualArray) -> tuple[str, ...]:
-    """The names of an array's dimensions; empty for those without."""
-    names = array.metadata.dimension_names or (None,) * len(array.shape)
-    return tuple(name or "" for name in names)
-
-
-def _length(group: VirtualGroup, dim: str) -> int:
-    """The length of a dimension in one group.
-
-    Raises
-    ------
-    UnsupportedError
-        If its variables do not agree.
-    """
-    lengths = {
-        array.shape[dimensions_of(array).index(dim)] for _, array in group.walk_arrays() if dim in dimensions_of(array)
-    }
-    if len(lengths) > 1 and not _is_unlimited(group, dim):
-        raise UnsupportedError(f"the dimension {dim!r} has several lengths in one file: {sorted(lengths)}")
-    return max(lengths, default=0)
-
-
-def _is_unlimited(group: VirtualGroup, dim: str) -> bool:
-    """Whether variables may hold less along a dimension than it has; the rest reads as their fill value."""
-    return any(dim in node.metadata.unlimited_dimensions for _, node in group.walk() if isinstance(node, VirtualGroup))
-
-
-def _names(mappings: Iterable[Mapping[str, object]]) -> list[str]:
-    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
-
-
-def _skipped(groups: Iterable[VirtualGroup]) -> tuple[Skipped, ...]:
-    return tuple(dict.fromkeys(record for group in groups for record in group.skipped))
-
-
-def _check_units(arrays: Sequence[VirtualArray]) -> None:
-    units = list(dict.fromkeys(str(array.metadata.attributes.get("units", "")) for array in arrays))
-    if len(units) > 1:
-        raise UnsupportedError(f"its units differ: {units[0]!r} and {units[1]!r}; convert one of them, or drop it")
-
-
-def _with_culprit(parts: Sequence[Part], axis: int) -> Joined:
-    """Join arrays; an error names the file that is unlike the others."""
-    try:
-        return join_arrays(parts, axis)
-    except UnsupportedError as error:
-        present = [part for part in parts if part.array is not None]
-        failing = [part for part in present[1:] if not _joins(present[0], part, axis)]
-        odd = present[0] if failing and len(failing) * 2 > len(present) else next(iter(failing), None)
-        raise error.at(url=odd.file if odd else None) from None
-
-
-def _joins(first: Part, other: Part, axis: int) -> bool:
-    try:
-        join_arrays([first, other], axis)
-    except UnsupportedError:
-        return False
-    return True
-
-
-def _finding(path: str, joined: Joined, arrays: Arrays, files: Sequence[str]) -> Finding:
-    absent = tuple(file for file, array in zip(files, arrays, strict=True) if array is None)
-    details = list(_details(joined))
-    if absent:
-        details.append("missing from some files, where it reads as missing")
-    is_variant = len(joined.variants) > 1 or joined.is_unpacked
-    status = Status.VARIANT if is_variant else Status.NORMALISED if joined.is_normalised or absent else Status.EQUAL
-    odd = joined.files[1:] if len(joined.variants) > 1 else absent
-    return Finding(path, status, "; ".join(details), tuple(odd))
-
-
-def _details(joined: Joined) -> Iterator[str]:
-    """What the encodings of an array differ in."""
-    facts: list[tuple[str, Callable[[Any], object]]] = [
-        ("data type", lambda e: e.data_type),
-        ("packing", lambda e: (e.packing, e.types)),
-        ("stored chunk shape", lambda e: e.chunk_shape),
-        ("codecs", lambda e: [codec["name"] for codec in e.codecs]),
-    ]
-    for name, fact in facts:
-        if len({str(fact(encoding)) for encoding in joined.variants}) > 1:
-            yield f"{name} differs"
-    if joined.is_normalised:
-        yield "compression levels differ, which does not matter"
-    if joined.is_unpacked:
-        yield f"values are unpacked to {joined.array.metadata.data_type}"
-
-
-def lengths_along(groups: Sequence[VirtualGroup], dim: str) -> list[int]:
-    """The length of a dimension in each group; see `concat`."""
-    return [_length(group, dim) for group in groups]
+def _finished(whole: Concatenation) -> VirtualGroup:
+    result = whole.run()
+    comparison = whole.comparison()
+    if result is None or not comparison.is_compatible:
+        raise refusal(comparison)
+    return result

@@ -26,12 +26,23 @@ def coordinate_names(groups: Sequence[VirtualGroup], dim: str) -> frozenset[str]
     """
     names = {dim}
     for group in groups[:1]:
-        names |= set(_listed(group.attributes))
-        for array in group.arrays.values():
-            names |= set(_listed(array.metadata.attributes))
+        names |= {name for attributes in _all_attributes(group) for name in _listed(attributes)}
     arrays = {name: group.arrays[name] for group in groups[:1] for name in names if name in group.arrays}
     names |= {str(a.metadata.attributes["bounds"]) for a in arrays.values() if "bounds" in a.metadata.attributes}
     return frozenset(names)
+
+
+def is_coordinate(groups: Sequence[VirtualGroup], name: str) -> bool:
+    """Whether a variable is a coordinate in any of the groups: of its own dimension, or listed as one."""
+    return any(name in _listed(attributes) for group in groups for attributes in _all_attributes(group)) or any(
+        group.arrays[name].metadata.dimension_names == (name,) for group in groups if name in group.arrays
+    )
+
+
+def _all_attributes(group: VirtualGroup) -> Iterator[Mapping[str, Any]]:
+    yield group.attributes
+    for array in group.arrays.values():
+        yield array.metadata.attributes
 
 
 def _listed(attributes: Mapping[str, Any]) -> Iterator[str]:

@@ -1,24 +1,26 @@
-"""What may be asked of a concatenation, in xarray's words."""
+"""What may be asked of what puts groups together, in xarray's words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
 
 from virtualzarr_refs.errors import UnsupportedError
 
-type Compat = Literal["equals", "identical", "override"]
+type Compat = Literal["equals", "broadcast_equals", "no_conflicts", "identical", "override"]
 type CombineAttributes = Literal["override", "drop", "identical", "no_conflicts", "drop_conflicts"]
+type Join = Literal["exact", "outer", "inner", "left", "right", "override"]
 type Overlap = Literal["error", "first", "last"]
+type Variables = Literal["minimal", "different", "all"] | Sequence[str] | None
 
-_CHOICES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "data_vars": (("minimal",), "variables without the dimension would have to be repeated; leave it at 'minimal'"),
-    "coords": (("minimal",), "coordinates without the dimension would have to be repeated; leave it at 'minimal'"),
-    "compat": (("equals", "identical", "override"), "choose 'equals', 'identical' or 'override'"),
-    "join": (("exact", "override"), "indexes would have to be aligned, which moves values; align with xarray instead"),
-    "combine_attrs": (("override", "drop", "identical", "no_conflicts", "drop_conflicts"), "choose another"),
-    "overlap": (("error", "first", "last"), "choose 'error', 'first' or 'last'"),
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "compat": ("equals", "broadcast_equals", "no_conflicts", "identical", "override"),
+    "join": ("exact", "outer", "inner", "left", "right", "override"),
+    "combine_attrs": ("override", "drop", "identical", "no_conflicts", "drop_conflicts"),
+    "overlap": ("error", "first", "last"),
+    "data_vars": ("minimal", "different", "all"),
+    "coords": ("minimal", "different", "all"),
 }
 
 
@@ -28,18 +30,24 @@ class ConcatOptions:
 
     Parameters
     ----------
-    compat : {"equals", "identical", "override"}
-        How variables without the dimension are compared: their values, attributes too, or not at all.
+    compat : {"equals", "broadcast_equals", "no_conflicts", "identical", "override"}
+        How variables without the dimension are compared: their values, attributes too (``"identical"``), or not at all,
+        and the first is taken (``"override"``). Values are never mixed: what xarray would fill from another file under
+        ``"no_conflicts"``, or repeat under ``"broadcast_equals"``, is refused.
     combine_attrs : {"override", "drop", "identical", "no_conflicts", "drop_conflicts"}
         What becomes of attributes; see `xarray.concat`.
     sort : bool
         Whether to put the groups in order of their coordinate along the dimension.
     overlap : {"error", "first", "last"}
         Whose values to keep where coordinates of two groups overlap.
-    join : {"exact", "override"}
-        Whether coordinates of other dimensions have to be equal, or are taken from the first.
-    data_vars, coords : {"minimal"}
-        Only variables that have the dimension are put together along it.
+    join : {"exact", "outer", "inner", "left", "right", "override"}
+        Whether coordinates of other dimensions are taken from the first (``"override"``), or have to be equal. Equal
+        ones are the same by every other word; unequal ones would have to be aligned, which moves values, and are
+        refused.
+    data_vars, coords : {"minimal", "different", "all"} or list of str, optional
+        Which variables that lack the dimension get it, and are repeated along it: none, those that differ, all, or
+        these. By default none where the dimension is there already; where it is new, all data variables, and
+        coordinates that differ.
     storage_options : mapping, optional
         For reading coordinates.
 
@@ -54,12 +62,38 @@ class ConcatOptions:
     sort: bool = False
     overlap: str = "error"
     join: str = "exact"
-    data_vars: str = "minimal"
-    coords: str = "minimal"
+    data_vars: str | Sequence[str] | None = None
+    coords: str | Sequence[str] | None = None
     storage_options: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
-        for name, (choices, advice) in _CHOICES.items():
+        for name, choices in _CHOICES.items():
             chosen = getattr(self, name)
-            if chosen not in choices:
-                raise UnsupportedError(f"{name}={chosen!r} is not supported: {advice}")
+            if isinstance(chosen, str) and chosen not in choices:
+                raise UnsupportedError(f"{name}={chosen!r} is not supported; choose one of {', '.join(choices)}")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The options, given by name.
+
+        Raises
+        ------
+        TypeError
+            If there is no such option.
+        UnsupportedError
+            If a choice is not supported.
+        """
+        known = [field.name for field in fields(cls)]
+        unknown = options.keys() - set(known)
+        if unknown:
+            raise TypeError(f"there is no option {min(unknown)!r}; there are {', '.join(known)}")
+        return cls(**options)
+
+    def widened(self, *, is_coordinate: bool, is_new: bool) -> str | Sequence[str]:
+        """Which variables that lack the dimension get it: a word, or their names."""
+        chosen = self.coords if is_coordinate else self.data_vars
+        if chosen is not None:
+            return chosen
+        if not is_new:
+            return "minimal"
+        return "different" if is_coordinate else "all"

@@ -29,13 +29,21 @@ class Place:
     stop: int
 
 
-def arrange(values: Sequence[NDArray[Any]], *, sort: bool, overlap: str) -> list[Place]:
+def in_order(values: Sequence[NDArray[Any]]) -> list[Place]:
+    """Groups of one element each, by its value; those of the same stay as they were given."""
+    order = sorted(range(len(values)), key=lambda number: values[number][0])
+    return [Place(number, 0, len(values[number])) for number in order]
+
+
+def arrange(values: Sequence[NDArray[Any]], files: Sequence[str], *, sort: bool, overlap: str) -> list[Place]:
     """Put groups in order.
 
     Parameters
     ----------
     values : sequence of ndarray
         The coordinate of each group, of one dimension.
+    files : sequence of str
+        What groups are called in messages.
     sort : bool
         Whether groups may be reordered.
     overlap : {"error", "first", "last"}
@@ -54,9 +62,10 @@ def arrange(values: Sequence[NDArray[Any]], *, sort: bool, overlap: str) -> list
     ordered = sorted(filled, key=lambda place: values[place.number][0], reverse=descends)
     if ordered != filled:
         if not sort:
-            raise UnsupportedError(f"{_first_out_of_order(filled, ordered)} is out of order; pass sort=True")
+            odd = _first_out_of_order(filled, ordered)
+            raise UnsupportedError("a file is out of order; pass sort=True").at(url=files[odd])
         filled = ordered
-    return _without_overlap(filled, values, overlap, descends=descends)
+    return _without_overlap(filled, values, files, overlap, descends=descends)
 
 
 def _is_ordered(values: NDArray[Any]) -> bool:
@@ -68,13 +77,12 @@ def _descends(values: Sequence[NDArray[Any]]) -> bool:
     return bool(long is not None and long[-1] < long[0])
 
 
-def _first_out_of_order(given: Sequence[Place], ordered: Sequence[Place]) -> str:
-    number = next(a.number for a, b in zip(given, ordered, strict=True) if a != b)
-    return f"group {number}"
+def _first_out_of_order(given: Sequence[Place], ordered: Sequence[Place]) -> int:
+    return next(a.number for a, b in zip(given, ordered, strict=True) if a != b)
 
 
 def _without_overlap(
-    places: Sequence[Place], values: Sequence[NDArray[Any]], overlap: str, *, descends: bool
+    places: Sequence[Place], values: Sequence[NDArray[Any]], files: Sequence[str], overlap: str, *, descends: bool
 ) -> list[Place]:
     kept: list[Place] = []
     for place in places:
@@ -86,9 +94,9 @@ def _without_overlap(
                 break
             if overlap == "error":
                 raise UnsupportedError(
-                    f"group {new.number} starts at {begin}, before or where group {last.number} ends, {end}; "
+                    f"it starts at {begin}, before or where {files[last.number]} ends, {end}; "
                     "pass overlap='first' or 'last'"
-                )
+                ).at(url=files[new.number])
             if overlap == "first":
                 new = Place(new.number, _after(values[new.number], end, descends=descends), new.stop)
                 break

@@ -53,6 +53,12 @@ def _longest(edge: int | tuple[int, ...]) -> int:
     return edge if isinstance(edge, int) else max(edge)
 
 
+def dimensions_of(array: VirtualArray) -> tuple[str, ...]:
+    """The names of an array's dimensions; empty for those without."""
+    names = array.metadata.dimension_names or (None,) * len(array.shape)
+    return tuple(name or "" for name in names)
+
+
 def lengths_of(array: VirtualArray, axis: int) -> Lengths:
     """The elements that each chunk along an axis contributes."""
     grid, size = array.metadata.chunk_grid, array.shape[axis]

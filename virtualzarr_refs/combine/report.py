@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from virtualzarr_refs.errors import IncompatibleError
 
 
 class Status(StrEnum):
@@ -81,8 +82,14 @@ class Comparison:
         return "\n".join([f"{self.count} groups along {self.dim!r}", *lines])
 
 
-def message_of(refused: Sequence[Finding]) -> str:
-    """The message of the error that refuses groups."""
+def refusal(comparison: Comparison) -> IncompatibleError:
+    """The error for groups that cannot be put together."""
+    refused = comparison.refused
     shown = "; ".join(f"{finding.path or '/'}: {finding.text}" for finding in refused[:3])
     more = f"; and {len(refused) - 3} more variables" if len(refused) > 3 else ""
-    return f"the groups cannot be put together: {shown}{more}"
+    return IncompatibleError(
+        f"the groups cannot be put together: {shown}{more}",
+        comparison=comparison,
+        url=next((file for finding in refused for file in finding.files), None),
+        node=refused[0].path if refused else None,
+    )

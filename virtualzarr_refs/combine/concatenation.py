@@ -1,0 +1,271 @@
+"""Groups put one after the other along a dimension: what `concat`, `stack` and `compare` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from virtualzarr_refs.combine.attributes import combine_attributes
+from virtualzarr_refs.combine.coordinates import (
+    MAX_BYTES,
+    coordinate_names,
+    joined_coordinate,
+    time_units,
+    unify,
+)
+from virtualzarr_refs.combine.findings import finding_of, join_or_blame
+from virtualzarr_refs.combine.options import ConcatOptions
+from virtualzarr_refs.combine.order import Place, arrange, in_order
+from virtualzarr_refs.combine.parts import dimensions_of, parts_of, value_bytes
+from virtualzarr_refs.combine.report import Comparison, Finding, Status
+from virtualzarr_refs.combine.selecting import take
+from virtualzarr_refs.combine.static import agree
+from virtualzarr_refs.combine.values import files_of, read_arrays, with_tail
+from virtualzarr_refs.combine.widening import Widening
+from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
+from virtualzarr_refs.metadata import GroupMetadata, Skipped
+
+type Arrays = Sequence[VirtualArray | None]
+
+
+@dataclass(slots=True)
+class Concatenation:
+    """Groups that are put together, and what was found on the way.
+
+    Parameters
+    ----------
+    groups : list of VirtualGroup
+        In the order of the whole, once it ran.
+    dim : str
+        Along which.
+    options : ConcatOptions
+        How.
+    files : tuple of str
+        What each group is called in messages.
+    is_new : bool
+        Whether they lack the dimension, and each is one element along it.
+    findings : list of Finding
+        What was found so far.
+    """
+
+    groups: list[VirtualGroup]
+    dim: str
+    options: ConcatOptions
+    files: tuple[str, ...]
+    is_new: bool
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @classmethod
+    def of(cls, groups: Iterable[VirtualGroup], dim: str, options: ConcatOptions) -> Self:
+        """Those of some groups.
+
+        Raises
+        ------
+        ValueError
+            If there are none.
+        """
+        given = list(groups)
+        if not given:
+            raise ValueError("there are no groups to put together")
+        return cls(given, dim, options, files_of(given), not has_dimension(given, dim))
+
+    def run(self) -> VirtualGroup | None:
+        """The whole; None if the groups cannot be put in order."""
+        with _Refusals(self, self.dim):
+            lengths = [1 if self.is_new else _length(group, self.dim) for group in self.groups]
+            self.groups = Widening(self.dim, self.is_new, lengths, self.files, self.options).widen(self.groups)
+            self._arrange()
+            return self._group("", self.groups, [_length(group, self.dim) for group in self.groups])
+        return None
+
+    def comparison(self) -> Comparison:
+        """What was found of every variable."""
+        return Comparison(self.dim, len(self.groups), tuple(self.findings))
+
+    def _arrange(self) -> None:
+        """Put groups in order, and leave out what overlaps."""
+        if self.is_new and not self.options.sort:
+            return
+        indexes = [group.arrays.get(self.dim) for group in self.groups]
+        present = [index for index in indexes if index is not None and dimensions_of(index) == (self.dim,)]
+        if len(present) < len(indexes) or len(present) < 2 or sum(map(value_bytes, present)) > MAX_BYTES:
+            return
+        units = [time_units(group, self.dim) for group in self.groups]
+        values = unify(present, read_arrays(present, self.options.storage_options), units)
+        if self.is_new:
+            places = in_order(values)
+        else:
+            places = arrange(values, self.files, sort=self.options.sort, overlap=self.options.overlap)
+        self.files = tuple(self.files[place.number] for place in places)
+        self.groups = [self._taken(self.groups[place.number], place) for place in places]
+
+    def _taken(self, group: VirtualGroup, place: Place) -> VirtualGroup:
+        def change(_: str, array: VirtualArray) -> VirtualArray:
+            dimensions = dimensions_of(array)
+            if self.dim not in dimensions:
+                return array
+            return take(array, dimensions.index(self.dim), place.start, place.stop)
+
+        whole = (place.start, place.stop) == (0, _length(group, self.dim))
+        return group if whole else group.map_arrays(change)
+
+    def _group(self, path: str, groups: Sequence[VirtualGroup | None], lengths: Sequence[int]) -> VirtualGroup:
+        present = [group for group in groups if group is not None]
+        coordinates = coordinate_names(present, self.dim)
+        arrays: dict[str, VirtualArray] = {}
+        for name in _names(group.arrays for group in present):
+            node = f"{path}/{name}" if path else name
+            with _Refusals(self, node):
+                own = [None if group is None else group.arrays.get(name) for group in groups]
+                arrays[name] = self._array(node, own, groups, lengths, is_coordinate=name in coordinates)
+        children = {
+            name: self._group(
+                f"{path}/{name}" if path else name,
+                [None if group is None else group.groups.get(name) for group in groups],
+                lengths,
+            )
+            for name in _names(group.groups for group in present)
+        }
+        return VirtualGroup(self._group_metadata(path, present), arrays, children)
+
+    def _group_metadata(self, path: str, groups: Sequence[VirtualGroup]) -> GroupMetadata:
+        plain, types = {}, {}
+        with _Refusals(self, path):
+            pairs = [(group.metadata.attributes, group.metadata.attribute_types) for group in groups]
+            plain, types = combine_attributes(pairs, self.options.combine_attrs)
+        unlimited = tuple(dict.fromkeys(d for group in groups for d in group.metadata.unlimited_dimensions))
+        return GroupMetadata(plain, types, unlimited, _skipped(groups))
+
+    def _array(
+        self,
+        path: str,
+        arrays: Arrays,
+        groups: Sequence[VirtualGroup | None],
+        lengths: Sequence[int],
+        *,
+        is_coordinate: bool,
+    ) -> VirtualArray:
+        present = [array for array in arrays if array is not None]
+        first = present[0]
+        if not any(self.dim in dimensions_of(array) for array in present):
+            array, finding = agree(path, arrays, self.files, self.options)
+            self.findings.append(finding)
+            return self._with_attributes(array, present)
+        self._check_dimensions(present)
+        axis = dimensions_of(first).index(self.dim)
+        name = path.rpartition("/")[2]
+        units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
+        if self._is_inline(arrays, units, is_coordinate=is_coordinate):
+            read = read_arrays(present, self.options.storage_options)
+            whole = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
+            values = unify(present, whole, units)
+            self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))
+            return self._with_attributes(joined_coordinate(first, values, axis), present, keep=True)
+        _check_units(present)
+        parts = [part for three in zip(self.files, arrays, lengths, strict=True) for part in parts_of(*three, axis)]
+        joined = join_or_blame(parts, axis)
+        self.findings.append(finding_of(path, joined, arrays, self.files))
+        return self._with_attributes(joined.array, present, keep=True)
+
+    def _is_inline(self, arrays: Arrays, units: Sequence[object], *, is_coordinate: bool) -> bool:
+        """Whether an array is read and kept as one chunk; it has to be if it counts time in different ways."""
+        present = [array for array in arrays if array is not None]
+        differs = any(own != units[0] for own in units)
+        if len(present) < len(arrays):
+            if differs or (is_coordinate and dimensions_of(present[0]) == (self.dim,)):
+                raise UnsupportedError("it is a coordinate, and some files lack it; drop it, or these files")
+            return False
+        if not is_coordinate and not differs:
+            return False
+        size = sum(map(value_bytes, present))
+        if differs and size > MAX_BYTES:
+            raise UnsupportedError(f"its times differ in units, and its {size} bytes are too many to be converted")
+        return size <= MAX_BYTES
+
+    def _check_dimensions(self, arrays: Sequence[VirtualArray]) -> None:
+        first = dimensions_of(arrays[0])
+        for array in arrays[1:]:
+            if dimensions_of(array) != first:
+                raise UnsupportedError(
+                    f"its dimensions differ: {first} and {dimensions_of(array)}; transpose or drop it"
+                )
+
+    def _with_attributes(
+        self, array: VirtualArray, present: Sequence[VirtualArray], *, keep: bool = False
+    ) -> VirtualArray:
+        """The array with the attributes of all files; `keep` those that belong to its values."""
+        if self.options.combine_attrs == "override" or len(present) == 1:
+            return array
+        pairs = [(a.metadata.attributes, a.metadata.attribute_types) for a in present]
+        plain, types = combine_attributes(pairs, self.options.combine_attrs)
+        own = array.metadata
+        kept = {name: own.attributes[name] for name in _OF_VALUES if keep and name in own.attributes}
+        gone = {name for name in _OF_VALUES if keep} - kept.keys()
+        merged = {name: value for name, value in (plain | kept).items() if name not in gone}
+        merged_types = {name: value for name, value in (types | dict(own.attribute_types)).items() if name in merged}
+        return VirtualArray(replace(own, attributes=merged, attribute_types=merged_types), array.manifest)
+
+
+_OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar")
+"""Attributes without which values mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """Turns an error about one variable into a finding."""
+
+    owner: Concatenation
+    path: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, UnsupportedError):
+            return False
+        files = (error.url,) if error.url else ()
+        text = f"{error.message} ({error.feature})" if error.feature else error.message
+        self.owner.findings.append(Finding(self.path, Status.REFUSED, text, files))
+        return True
+
+
+def has_dimension(groups: Iterable[VirtualGroup], dim: str) -> bool:
+    """Whether any variable has a dimension."""
+    return any(dim in dimensions_of(array) for group in groups for _, array in group.walk_arrays())
+
+
+def _length(group: VirtualGroup, dim: str) -> int:
+    """The length of a dimension in one group.
+
+    Raises
+    ------
+    UnsupportedError
+        If its variables do not agree.
+    """
+    lengths = {
+        array.shape[dimensions_of(array).index(dim)] for _, array in group.walk_arrays() if dim in dimensions_of(array)
+    }
+    if len(lengths) > 1 and not _is_unlimited(group, dim):
+        raise UnsupportedError(f"the dimension {dim!r} has several lengths in one file: {sorted(lengths)}")
+    return max(lengths, default=0)
+
+
+def _is_unlimited(group: VirtualGroup, dim: str) -> bool:
+    """Whether variables may hold less along a dimension than it has; the rest reads as their fill value."""
+    return any(dim in node.metadata.unlimited_dimensions for _, node in group.walk() if isinstance(node, VirtualGroup))
+
+
+def _names(mappings: Iterable[Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
+
+
+def _skipped(groups: Iterable[VirtualGroup]) -> tuple[Skipped, ...]:
+    return tuple(dict.fromkeys(record for group in groups for record in group.skipped))
+
+
+def _check_units(arrays: Sequence[VirtualArray]) -> None:
+    units = list(dict.fromkeys(str(array.metadata.attributes.get("units", "")) for array in arrays))
+    if len(units) > 1:
+        raise UnsupportedError(f"its units differ: {units[0]!r} and {units[1]!r}; convert one of them, or drop it")
