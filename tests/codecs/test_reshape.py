@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import zarr
-from zarr.codecs import BytesCodec, TransposeCodec, ZstdCodec
+from zarr.codecs import ZstdCodec
 
 from virtualzarr_refs.codecs.reshape import ReshapeCodec
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError
@@ -22,22 +22,6 @@ def test_values_come_back(shape):
     array[...] = values
     np.testing.assert_array_equal(zarr.open_array(array.store, mode="r")[...], values)
     assert array.metadata.codecs[0].to_dict() == {"name": "reshape", "configuration": {"shape": shape}}
-
-
-def test_codecs_after_it_see_the_stored_axes():
-    values = np.arange(12, dtype="i2").reshape(1, 3, 4)
-    store = {}
-    array = zarr.create_array(
-        store,
-        shape=values.shape,
-        chunks=values.shape,
-        dtype="i2",
-        filters=[codec([[0, 1], [2]]), TransposeCodec(order=(1, 0))],
-        serializer=BytesCodec(),
-        compressors=None,
-    )
-    array[...] = values
-    assert store["c/0/0/0"].to_bytes() == values[0].T.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -64,25 +64,56 @@ def expanded_codecs(codecs: Codecs, ndim: int) -> Codecs:
     ndim : int
         Number of axes before.
     """
-    name = codecs[0]["name"]
-    if name in _HEEDLESS:
+    first, rest = codecs[0], codecs[1:]
+    if first["name"] in _HEEDLESS:
         return codecs
-    configuration = cast("Mapping[str, Any]", codecs[0].get("configuration") or {})
-    if name == CROP:
-        crop: Codec = {"name": CROP, "configuration": {"stored_chunk_shape": [1, *configuration["stored_chunk_shape"]]}}
-        return (crop, *expanded_codecs(codecs[1:], ndim))
-    if name == MIXED and len(codecs) == 1:
-        variants: list[JSON] = [_expanded_variant(variant, ndim) for variant in configuration["variants"]]
-        return ({"name": MIXED, "configuration": {"variants": variants}},)
-    return (_without_first_axis(ndim), *codecs)
+    if first["name"] not in _EXPANDED:
+        return (_without_first_axis(ndim), *codecs)
+    changed = _EXPANDED[str(first["name"])](cast("Mapping[str, Any]", first.get("configuration") or {}), ndim)
+    configuration = {**cast("Mapping[str, JSON]", first.get("configuration") or {}), **changed}
+    expanded: Codec = {**first, "configuration": configuration}
+    return (expanded, *(expanded_codecs(rest, ndim) if first["name"] in _TO_ARRAYS else rest))
+
+
+def _crop(configuration: Mapping[str, Any], _: int) -> dict[str, JSON]:
+    return {"stored_chunk_shape": [1, *configuration["stored_chunk_shape"]]}
+
+
+def _transpose(configuration: Mapping[str, Any], _: int) -> dict[str, JSON]:
+    return {"order": [0, *(axis + 1 for axis in configuration["order"])]}
+
+
+def _shards(configuration: Mapping[str, Any], ndim: int) -> dict[str, JSON]:
+    inner: list[JSON] = [dict(codec) for codec in expanded_codecs(_members(configuration["codecs"]), ndim)]
+    return {"chunk_shape": [1, *configuration["chunk_shape"]], "codecs": inner}
+
+
+def _mixed(configuration: Mapping[str, Any], ndim: int) -> dict[str, JSON]:
+    return {"variants": [_expanded_variant(variant, ndim) for variant in configuration["variants"]]}
+
+
+_TO_ARRAYS = frozenset({CROP, "transpose"})
+"""Codecs from arrays to arrays, after which the others follow."""
+
+_EXPANDED: Mapping[str, Callable[[Mapping[str, Any], int], dict[str, JSON]]] = {
+    CROP: _crop,
+    MIXED: _mixed,
+    "sharding_indexed": _shards,
+    "transpose": _transpose,
+}
+"""What changes in the configurations of codecs that heed axes. zarr holds some of them against the axes of the array,
+whatever stands before them; so these are changed, and the others see the axes that they knew."""
 
 
 def _expanded_variant(variant: Mapping[str, Any], ndim: int) -> dict[str, JSON]:
-    members = [{"name": codec} if isinstance(codec, str) else codec for codec in variant["codecs"]]
-    changed: dict[str, JSON] = {"codecs": [dict(codec) for codec in expanded_codecs(tuple(members), ndim)]}
+    changed: dict[str, JSON] = {"codecs": [dict(codec) for codec in expanded_codecs(_members(variant["codecs"]), ndim)]}
     if "chunk_shape" in variant:
         changed["chunk_shape"] = [1, *variant["chunk_shape"]]
     return {**variant, **changed}
+
+
+def _members(codecs: Sequence[str | Codec]) -> Codecs:
+    return tuple({"name": codec} if isinstance(codec, str) else codec for codec in codecs)
 
 
 def _without_first_axis(ndim: int) -> Codec:
