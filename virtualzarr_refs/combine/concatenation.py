@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Self
 
-from virtualzarr_refs.combine.attributes import combine_attributes
+from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
 from virtualzarr_refs.combine.coordinates import (
     MAX_BYTES,
     coordinate_names,
@@ -17,15 +17,15 @@ from virtualzarr_refs.combine.coordinates import (
 from virtualzarr_refs.combine.findings import finding_of, join_or_blame
 from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.order import Place, arrange, in_order
-from virtualzarr_refs.combine.parts import dimensions_of, parts_of, value_bytes
-from virtualzarr_refs.combine.report import Comparison, Finding, Status
+from virtualzarr_refs.combine.parts import dimensions_of, names_of, parts_of, value_bytes
+from virtualzarr_refs.combine.report import Comparison, Finding, Refusals, Status
 from virtualzarr_refs.combine.selecting import take
 from virtualzarr_refs.combine.static import agree
 from virtualzarr_refs.combine.values import files_of, read_arrays, with_tail
 from virtualzarr_refs.combine.widening import Widening
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
-from virtualzarr_refs.metadata import GroupMetadata, Skipped
+from virtualzarr_refs.metadata import GroupMetadata
 
 type Arrays = Sequence[VirtualArray | None]
 
@@ -73,7 +73,7 @@ class Concatenation:
 
     def run(self) -> VirtualGroup | None:
         """The whole; None if the groups cannot be put in order."""
-        with _Refusals(self, self.dim):
+        with Refusals(self.findings, self.dim):
             lengths = [1 if self.is_new else _length(group, self.dim) for group in self.groups]
             self.groups = Widening(self.dim, self.is_new, lengths, self.files, self.options).widen(self.groups)
             self._arrange()
@@ -115,9 +115,9 @@ class Concatenation:
         present = [group for group in groups if group is not None]
         coordinates = coordinate_names(present, self.dim)
         arrays: dict[str, VirtualArray] = {}
-        for name in _names(group.arrays for group in present):
+        for name in names_of(group.arrays for group in present):
             node = f"{path}/{name}" if path else name
-            with _Refusals(self, node):
+            with Refusals(self.findings, node):
                 own = [None if group is None else group.arrays.get(name) for group in groups]
                 arrays[name] = self._array(node, own, groups, lengths, is_coordinate=name in coordinates)
         children = {
@@ -126,17 +126,12 @@ class Concatenation:
                 [None if group is None else group.groups.get(name) for group in groups],
                 lengths,
             )
-            for name in _names(group.groups for group in present)
+            for name in names_of(group.groups for group in present)
         }
-        return VirtualGroup(self._group_metadata(path, present), arrays, children)
-
-    def _group_metadata(self, path: str, groups: Sequence[VirtualGroup]) -> GroupMetadata:
-        plain, types = {}, {}
-        with _Refusals(self, path):
-            pairs = [(group.metadata.attributes, group.metadata.attribute_types) for group in groups]
-            plain, types = combine_attributes(pairs, self.options.combine_attrs)
-        unlimited = tuple(dict.fromkeys(d for group in groups for d in group.metadata.unlimited_dimensions))
-        return GroupMetadata(plain, types, unlimited, _skipped(groups))
+        metadata = GroupMetadata()
+        with Refusals(self.findings, path):
+            metadata = combine_group_metadata([group.metadata for group in present], self.options.combine_attrs)
+        return VirtualGroup(metadata, arrays, children)
 
     def _array(
         self,
@@ -152,22 +147,23 @@ class Concatenation:
         if not any(self.dim in dimensions_of(array) for array in present):
             array, finding = agree(path, arrays, self.files, self.options)
             self.findings.append(finding)
-            return self._with_attributes(array, present)
+            return with_attributes(array, present, self.options.combine_attrs)
         self._check_dimensions(present)
         axis = dimensions_of(first).index(self.dim)
         name = path.rpartition("/")[2]
         units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
         if self._is_inline(arrays, units, is_coordinate=is_coordinate):
             read = read_arrays(present, self.options.storage_options)
-            whole = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
-            values = unify(present, whole, units)
+            values = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
+            values = unify(present, values, units)
             self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))
-            return self._with_attributes(joined_coordinate(first, values, axis), present, keep=True)
+            joined = joined_coordinate(first, values, axis)
+            return with_attributes(joined, present, self.options.combine_attrs, keep=True)
         _check_units(present)
         parts = [part for three in zip(self.files, arrays, lengths, strict=True) for part in parts_of(*three, axis)]
-        joined = join_or_blame(parts, axis)
-        self.findings.append(finding_of(path, joined, arrays, self.files))
-        return self._with_attributes(joined.array, present, keep=True)
+        found = join_or_blame(parts, axis)
+        self.findings.append(finding_of(path, found, arrays, self.files))
+        return with_attributes(found.array, present, self.options.combine_attrs, keep=True)
 
     def _is_inline(self, arrays: Arrays, units: Sequence[object], *, is_coordinate: bool) -> bool:
         """Whether an array is read and kept as one chunk; it has to be if it counts time in different ways."""
@@ -191,44 +187,6 @@ class Concatenation:
                 raise UnsupportedError(
                     f"its dimensions differ: {first} and {dimensions_of(array)}; transpose or drop it"
                 )
-
-    def _with_attributes(
-        self, array: VirtualArray, present: Sequence[VirtualArray], *, keep: bool = False
-    ) -> VirtualArray:
-        """The array with the attributes of all files; `keep` those that belong to its values."""
-        if self.options.combine_attrs == "override" or len(present) == 1:
-            return array
-        pairs = [(a.metadata.attributes, a.metadata.attribute_types) for a in present]
-        plain, types = combine_attributes(pairs, self.options.combine_attrs)
-        own = array.metadata
-        kept = {name: own.attributes[name] for name in _OF_VALUES if keep and name in own.attributes}
-        gone = {name for name in _OF_VALUES if keep} - kept.keys()
-        merged = {name: value for name, value in (plain | kept).items() if name not in gone}
-        merged_types = {name: value for name, value in (types | dict(own.attribute_types)).items() if name in merged}
-        return VirtualArray(replace(own, attributes=merged, attribute_types=merged_types), array.manifest)
-
-
-_OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar")
-"""Attributes without which values mean nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusals:
-    """Turns an error about one variable into a finding."""
-
-    owner: Concatenation
-    path: str
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, UnsupportedError):
-            return False
-        files = (error.url,) if error.url else ()
-        text = f"{error.message} ({error.feature})" if error.feature else error.message
-        self.owner.findings.append(Finding(self.path, Status.REFUSED, text, files))
-        return True
 
 
 def has_dimension(groups: Iterable[VirtualGroup], dim: str) -> bool:
@@ -255,14 +213,6 @@ def _length(group: VirtualGroup, dim: str) -> int:
 def _is_unlimited(group: VirtualGroup, dim: str) -> bool:
     """Whether variables may hold less along a dimension than it has; the rest reads as their fill value."""
     return any(dim in node.metadata.unlimited_dimensions for _, node in group.walk() if isinstance(node, VirtualGroup))
-
-
-def _names(mappings: Iterable[Mapping[str, object]]) -> list[str]:
-    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
-
-
-def _skipped(groups: Iterable[VirtualGroup]) -> tuple[Skipped, ...]:
-    return tuple(dict.fromkeys(record for group in groups for record in group.skipped))
 
 
 def _check_units(arrays: Sequence[VirtualArray]) -> None:

@@ -136,15 +136,35 @@ class _Piece:
     def of(cls, part: Part, lengths: Lengths, axis: int, grid: JoinedGrid) -> _Piece:
         array = cast("VirtualArray", part.array)
         encodings = encodings_of(array.metadata)
-        if _fits(array, lengths, axis, grid):
+        if _fits(array, lengths, axis, grid) or all(encoding.chunk_shape is not None for encoding in encodings):
             return cls(part, array, encodings, array.manifest)
         trimmed = _trimmed(array, encodings, lengths, axis, grid)
         if trimmed is not None:
             return cls(part, array, encodings, trimmed)
         shape = stored_shape(array)
         if shape is None:
-            raise UnsupportedError("its chunks are stored larger than they are, and at different shapes")
+            return cls(part, array, *_by_stored_shape(array, encodings))
         return cls(part, array, tuple(_stored(encoding, shape) for encoding in encodings), array.manifest)
+
+
+def _by_stored_shape(array: VirtualArray, encodings: Sequence[Encoding]) -> tuple[tuple[Encoding, ...], Manifest]:
+    """Encodings of an array whose chunks were stored at several shapes, one for each; and its chunks, numbered anew."""
+    axes = [np.unique(stored_lengths(array, axis), return_inverse=True) for axis in range(len(array.shape))]
+    counts = tuple(len(lengths) for lengths, _ in axes)
+    places = np.ravel_multi_index(np.ix_(*(inverse for _, inverse in axes)), counts)
+    variant = array.manifest.variant
+    combined = places if variant is None else places + variant.astype(np.int64) * math.prod(counts)
+    used, numbers = np.unique(combined, return_inverse=True)
+    if used.size > MAX_VARIANTS:
+        raise UnsupportedError("its chunks are stored larger than they are, and at too many different shapes")
+    found: list[Encoding] = []
+    for one in used.tolist():
+        number, place = divmod(one, math.prod(counts))
+        index = np.unravel_index(place, counts)
+        shape = tuple(int(lengths[i]) for (lengths, _), i in zip(axes, index, strict=True))
+        found.append(_stored(encodings[number], shape))
+    renumbered = numbers.reshape(array.manifest.grid_shape).astype(np.uint16)
+    return tuple(found), replace(array.manifest, variant=renumbered)
 
 
 def _cropped_alike(pieces: Sequence[_Piece | None]) -> list[_Piece | None]:

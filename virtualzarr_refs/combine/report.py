@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from virtualzarr_refs.errors import IncompatibleError
+from virtualzarr_refs.errors import IncompatibleError, UnsupportedError
 
 
 class Status(StrEnum):
@@ -54,7 +54,7 @@ class Comparison:
     Parameters
     ----------
     dim : str
-        The dimension along which.
+        The dimension along which; empty if they are put side by side.
     count : int
         Number of groups.
     findings : tuple of Finding
@@ -78,8 +78,36 @@ class Comparison:
     def __str__(self) -> str:
         rows = [("variable", "", "what differs"), *((f.path or "/", f.status.value, f.text) for f in self.findings)]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
+        how = f"along {self.dim!r}" if self.dim else "side by side"
         lines = [f"{path:{widths[0]}}  {status:{widths[1]}}  {text}".rstrip() for path, status, text in rows]
-        return "\n".join([f"{self.count} groups along {self.dim!r}", *lines])
+        return "\n".join([f"{self.count} groups {how}", *lines])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """A block in which an error about one variable becomes a finding.
+
+    Parameters
+    ----------
+    findings : list of Finding
+        Where it goes.
+    path : str
+        Of the variable.
+    """
+
+    findings: list[Finding]
+    path: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
+        if not isinstance(error, UnsupportedError):
+            return False
+        files = (error.url,) if error.url else ()
+        text = f"{error.message} ({error.feature})" if error.feature else error.message
+        self.findings.append(Finding(self.path, Status.REFUSED, text, files))
+        return True
 
 
 def refusal(comparison: Comparison) -> IncompatibleError:

@@ -45,14 +45,17 @@ def agree(
     given = [(file, array) for file, array in zip(files, arrays, strict=True) if array is not None]
     first = given[0][1]
     is_index = (first.metadata.dimension_names or ()) == (path.rpartition("/")[2],)
-    if options.compat == "override" or (is_index and options.join == "override"):
+    if (options.join if is_index else options.compat) == "override":
         return first, Finding(path, Status.EQUAL, "taken from the first file, not compared")
     unlike = [(file, array) for file, array in given[1:] if not array.equals(first)]
     odd = _odd(first, unlike, options)
     if odd is not None:
         raise UnsupportedError(
-            "it differs and does not have the dimension that is joined; drop it, or pass compat='override' to take "
-            "that of the first file"
+            "it differs, and indexes are not aligned; select the same labels, or pass join='override' to take those "
+            "of the first file"
+            if is_index
+            else "it differs and does not have the dimension that is joined; drop it, or pass compat='override' to "
+            "take that of the first file"
         ).at(url=odd)
     return first, Finding(path, Status.EQUAL)
 
