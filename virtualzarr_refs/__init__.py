@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from virtualzarr_refs.byte_range import ByteRange
     from virtualzarr_refs.checking import check
-    from virtualzarr_refs.combine import Comparison, compare, concat, stack
+    from virtualzarr_refs.combine import Comparison, combine_by_coords, combine_nested, compare, concat, merge, stack
     from virtualzarr_refs.errors import (
         DecodeError,
         FormatError,
@@ -66,8 +66,11 @@ _HOME_OF = {
     "VirtualStore": "store",
     "VirtualZarrError": "errors",
     "check": "checking",
+    "combine_by_coords": "combine",
+    "combine_nested": "combine",
     "compare": "combine",
     "concat": "combine",
+    "merge": "combine",
     "open_refs": "references",
     "scan": "scanning",
     "scan_many": "scanning",
@@ -106,8 +109,11 @@ __all__ = [
     "VirtualZarrError",
     "__version__",
     "check",
+    "combine_by_coords",
+    "combine_nested",
     "compare",
     "concat",
+    "merge",
     "open_refs",
     "scan",
     "scan_many",

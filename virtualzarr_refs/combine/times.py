@@ -30,6 +30,10 @@ _NANOSECONDS: Mapping[str, int] = {
 }
 _UNITS = re.compile(r"\s*(\w+)\s+since\s+(.+?)\s*$", re.IGNORECASE)
 _ALIASES = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap"}
+_ALIKE = {"standard", "proleptic_gregorian"}
+"""Calendars with the same dates since the reform of 1582."""
+
+_REFORM = "1582-10-15"
 _LARGEST = 2**62
 
 
@@ -82,11 +86,20 @@ class TimeUnits:
         UnsupportedError
             If calendars differ, or a date cannot be read.
         """
-        if self.calendar != other.calendar:
-            raise UnsupportedError(f"calendars differ: {other.calendar} and {self.calendar}")
+        if self.calendar == other.calendar:
+            return self._nanoseconds_since(other.reference)
+        if {self.calendar, other.calendar} != _ALIKE:
+            raise UnsupportedError(f"calendars differ: {other.calendar} and {self.calendar}; drop the variable")
+        return self.since_reform() - other.since_reform()
+
+    def since_reform(self) -> int:
+        """Nanoseconds to the reference date from the day since when the Gregorian calendars are the same."""
+        return self._nanoseconds_since(_REFORM)
+
+    def _nanoseconds_since(self, date: str) -> int:
         try:
-            date = cftime.num2date(0, f"seconds since {self.reference}", self.calendar)
-            return 1000 * int(cftime.date2num(date, f"microseconds since {other.reference}", self.calendar))
+            own = cftime.num2date(0, f"seconds since {self.reference}", self.calendar)
+            return 1000 * int(cftime.date2num(own, f"microseconds since {date}", self.calendar))
         except (ValueError, OverflowError) as error:
             raise UnsupportedError(f"the date {self.reference!r} cannot be read: {error}") from error
 
@@ -111,9 +124,18 @@ def convert(values: NDArray[Any], units: TimeUnits, target: TimeUnits) -> NDArra
     if units == target:
         return values
     step, goal, shift = units.nanoseconds, target.nanoseconds, units.since(target)
+    if units.calendar != target.calendar:
+        _check_reformed(values, units)
     if values.dtype.kind in "iu":
         return _from_integers(values, step, goal, shift)
     return _from_floats(values, step, goal, shift)
+
+
+def _check_reformed(values: NDArray[Any], units: TimeUnits) -> None:
+    """Refuse times before the day since when two calendars are the same."""
+    known = values[np.isfinite(values)]
+    if known.size and float(known.min()) * units.nanoseconds + units.since_reform() < 0:
+        raise UnsupportedError(f"calendars differ, and times lie before {_REFORM}, since when they are the same")
 
 
 def _from_integers(values: NDArray[Any], step: int, goal: int, shift: int) -> NDArray[Any]:
