@@ -44,6 +44,8 @@ NAMES = {
     "check",
     "compare",
     "concat",
+    "keep_vars",
+    "drop_vars",
     "combine_by_coords",
     "combine_nested",
     "merge",

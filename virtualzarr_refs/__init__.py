@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from virtualzarr_refs.byte_range import ByteRange
     from virtualzarr_refs.checking import check
-    from virtualzarr_refs.combine import Comparison, combine_by_coords, combine_nested, compare, concat, merge, stack
+    from virtualzarr_refs.combine import (
+        Comparison,
+        combine_by_coords,
+        combine_nested,
+        compare,
+        concat,
+        drop_vars,
+        keep_vars,
+        merge,
+        stack,
+    )
     from virtualzarr_refs.errors import (
         DecodeError,
         FormatError,
@@ -70,6 +80,8 @@ _HOME_OF = {
     "combine_nested": "combine",
     "compare": "combine",
     "concat": "combine",
+    "drop_vars": "combine",
+    "keep_vars": "combine",
     "merge": "combine",
     "open_refs": "references",
     "scan": "scanning",
@@ -113,6 +125,8 @@ __all__ = [
     "combine_nested",
     "compare",
     "concat",
+    "drop_vars",
+    "keep_vars",
     "merge",
     "open_refs",
     "scan",

@@ -6,7 +6,7 @@ import io
 import json
 import sys
 import warnings
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Sized
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -97,11 +97,22 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def tracked[T](work: Sequence[T], description: str) -> Iterable[T]:
-    """The items of some work, with a bar on the standard error stream if that is a terminal."""
-    if len(work) < 2 or not sys.stderr.isatty():
+def tracked[T](work: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
+    """The items of some work, with a bar on the standard error stream if that is a terminal.
+
+    Parameters
+    ----------
+    work : iterable
+        What is done.
+    description : str
+        One word for it.
+    total : int, optional
+        Number of items; needed where `work` has no length.
+    """
+    count = total if total is not None else len(work) if isinstance(work, Sized) else 0
+    if count < 2 or not sys.stderr.isatty():
         return work
     from rich.console import Console  # noqa: PLC0415  slow to import
     from rich.progress import track  # noqa: PLC0415
 
-    return track(work, description, console=Console(stderr=True), transient=True)
+    return track(work, description, total=count, console=Console(stderr=True), transient=True)

@@ -6,6 +6,7 @@ import click
 
 from virtualzarr_refs import __version__
 from virtualzarr_refs.cli.check import check
+from virtualzarr_refs.cli.concat import concat
 from virtualzarr_refs.cli.failures import failures
 from virtualzarr_refs.cli.info import info
 from virtualzarr_refs.cli.options import example
@@ -28,6 +29,7 @@ class Program(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=example(
         "vzrefs scan january.nc -o january.json",
+        "vzrefs concat 'archive/*.nc' --dim time -o archive.json",
         "vzrefs info january.json",
         "vzrefs check january.json",
     ),
@@ -40,5 +42,5 @@ def main() -> None:
     """
 
 
-for _command in (scan, info, check):
+for _command in (scan, concat, info, check):
     main.add_command(_command)

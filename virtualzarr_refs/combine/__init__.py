@@ -5,6 +5,7 @@ from virtualzarr_refs.combine.concat import compare, concat, stack
 from virtualzarr_refs.combine.merge import merge
 from virtualzarr_refs.combine.nested import combine_nested
 from virtualzarr_refs.combine.report import Comparison, Finding, Status
+from virtualzarr_refs.combine.variables import drop_vars, keep_vars
 
 __all__ = [
     "Comparison",
@@ -14,6 +15,8 @@ __all__ = [
     "combine_nested",
     "compare",
     "concat",
+    "drop_vars",
+    "keep_vars",
     "merge",
     "stack",
 ]

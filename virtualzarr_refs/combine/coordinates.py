@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,15 @@ def coordinate_names(groups: Sequence[VirtualGroup], dim: str) -> frozenset[str]
     names = {dim}
     for group in groups[:1]:
         names |= {name for attributes in _all_attributes(group) for name in _listed(attributes)}
-    arrays = {name: group.arrays[name] for group in groups[:1] for name in names if name in group.arrays}
-    names |= {str(a.metadata.attributes["bounds"]) for a in arrays.values() if "bounds" in a.metadata.attributes}
-    return frozenset(names)
+    bounds = [listed_bounds(group, names) for group in groups[:1]]
+    return frozenset(names.union(*bounds))
+
+
+def listed_bounds(group: VirtualGroup, names: Iterable[str] | None = None) -> set[str]:
+    """Names of the variables that are bounds of others, or of some others."""
+    arrays = (group.arrays[name] for name in (group.arrays if names is None else names) if name in group.arrays)
+    attributes = (array.metadata.attributes for array in arrays)
+    return {str(own["bounds"]) for own in attributes if "bounds" in own}
 
 
 def is_coordinate(groups: Sequence[VirtualGroup], name: str) -> bool:

@@ -75,12 +75,17 @@ class Comparison:
         """Whether the groups can be put together."""
         return not self.refused
 
-    def __str__(self) -> str:
-        rows = [("variable", "", "what differs"), *((f.path or "/", f.status.value, f.text) for f in self.findings)]
+    def table(self, *, only_refused: bool = False) -> list[str]:
+        """The lines of a table, a row for each variable, or for those that are refused."""
+        findings = self.refused if only_refused else self.findings
+        rows = [("variable", "", "what differs"), *((f.path or "/", f.status.value, f.text) for f in findings)]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         how = f"along {self.dim!r}" if self.dim else "side by side"
-        lines = [f"{path:{widths[0]}}  {status:{widths[1]}}  {text}".rstrip() for path, status, text in rows]
-        return "\n".join([f"{self.count} groups {how}", *lines])
+        lines = (f"{path:{widths[0]}}  {status:{widths[1]}}  {text}".rstrip() for path, status, text in rows)
+        return [f"{self.count} groups {how}", *lines]
+
+    def __str__(self) -> str:
+        return "\n".join(self.table())
 
 
 @dataclass(frozen=True, slots=True)
