@@ -51,6 +51,7 @@ NAMES = {
     "merge",
     "stack",
     "open_refs",
+    "rechunk",
     "scan",
     "scan_many",
     "write_json",

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
     from virtualzarr_refs.manifest import InlineChunk, Manifest, VirtualChunk
     from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped
+    from virtualzarr_refs.rechunking import rechunk
     from virtualzarr_refs.references import open_refs, write_json
     from virtualzarr_refs.scanning import Scanner, ScanOptions, scan, scan_many
     from virtualzarr_refs.store import VirtualStore
@@ -84,6 +85,7 @@ _HOME_OF = {
     "keep_vars": "combine",
     "merge": "combine",
     "open_refs": "references",
+    "rechunk": "rechunking",
     "scan": "scanning",
     "scan_many": "scanning",
     "stack": "combine",
@@ -129,6 +131,7 @@ __all__ = [
     "keep_vars",
     "merge",
     "open_refs",
+    "rechunk",
     "scan",
     "scan_many",
     "stack",
