@@ -1,18 +1,21 @@
 """Show on the sample files what virtualzarr-refs does, and check it: ``make demo``.
 
-Each file is scanned, its references are written to a temporary folder, opened again through xarray and zarr, and
-compared with what the format's own library reads. Exits with 1 if anything differs.
+Files are scanned, their references are written to a temporary folder, opened again through xarray and zarr, and
+compared with what the format's own library reads: the twelve months of a year as one dataset, then other files and
+formats one by one. Exits with 1 if anything differs.
 """
 
 import sys
 import tempfile
 import warnings
+from calendar import month_name
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import dask.array  # noqa: F401  or its import would count in a time
 import h5py
 import numpy as np
 import omfiles
@@ -28,7 +31,8 @@ from scanners.open_meteo import with_time
 HERE = Path(__file__).parent
 SERIES = ("open_meteo/temperature_2m/chunk_4058.om", "open_meteo/temperature_2m/chunk_4059.om")
 META = HERE / "open_meteo" / "static" / "meta.json"
-SAMPLES = ("january.nc", "february.nc", "march.nc", "classic.nc", "groups.h5")
+YEAR = tuple(f"{name.lower()}.nc" for name in month_name if name)
+SAMPLES = ("february.nc", "classic.nc", "groups.h5")
 ENGINES = {"classic.nc": "netcdf4"}  # h5netcdf, which reads the others directly, does not know NetCDF3
 
 
@@ -66,6 +70,37 @@ def load(path: Path, engine: str) -> xr.Dataset:
     """Open a dataset and read all of its values."""
     with xr.open_dataset(path, engine=engine) as dataset:
         return dataset.load()
+
+
+def show_year(folder: Path, console: Console) -> Outcome:
+    """Put twelve months together, tell what differs between them, and compare with what xarray makes of the files."""
+    paths, refs = [HERE / name for name in YEAR], folder / "year.json"
+
+    def scan() -> vzr.Comparison:
+        months = vzr.scan_many(paths)
+        vzr.write_json(vzr.concat(months, "time"), refs)
+        return vzr.compare(months, "time")
+
+    def read_directly() -> xr.Dataset:
+        options = {"data_vars": "minimal", "coords": "minimal", "compat": "override", "join": "exact"}
+        with xr.open_mfdataset(paths, engine="h5netcdf", combine="nested", concat_dim="time", **options) as dataset:
+            return dataset.load()
+
+    console.rule(f"{YEAR[0]} to {YEAR[-1]}")
+    comparison, scan_time = timed(scan)
+    virtual, refs_read_time = timed(lambda: load(refs, "virtualzarr_refs"))
+    direct, direct_read_time = timed(read_directly)
+    console.print(f"{str(comparison).replace(str(HERE), 'sample_data')}\n\n{virtual!r}", markup=False)
+    return Outcome(
+        "twelve months",
+        sum(path.stat().st_size for path in paths),
+        refs.stat().st_size,
+        scan_time,
+        refs_read_time,
+        direct_read_time,
+        len(direct.variables),
+        tuple(differing(virtual, direct)),
+    )
 
 
 def show_netcdf(path: Path, refs: Path, console: Console) -> Outcome:
@@ -124,29 +159,26 @@ def show_groups(path: Path, refs: Path, console: Console) -> Outcome:
     )
 
 
-def show_series(console: Console, folder: Path) -> list[Outcome]:
-    """Scan consecutive Open-Meteo files, add their time axes, join them, and compare with what omfiles reads."""
-    opened = [show_part(HERE / name, folder / f"{Path(name).stem}.json") for name in SERIES]
-    joined = xr.concat([dataset for dataset, _ in opened], dim="time")
-    console.rule(", ".join(Path(name).name for name in SERIES))
-    console.print(repr(joined), markup=False)
-    return [outcome for _, outcome in opened]
-
-
-def show_part(path: Path, refs: Path) -> tuple[xr.Dataset, Outcome]:
-    """Scan one Open-Meteo file; its times stand in its name and in the model's document."""
+def show_series(folder: Path, console: Console) -> Outcome:
+    """Put consecutive Open-Meteo files together, and compare with what omfiles reads; their times are in their names."""
+    paths, refs = [HERE / name for name in SERIES], folder / "series.json"
 
     def scan() -> None:
-        vzr.write_json(with_time(vzr.scan(path), META, path), refs)
+        vzr.write_json(vzr.concat([with_time(vzr.scan(path), META, path) for path in paths], "time"), refs)
 
+    def read_directly() -> np.ndarray:
+        return np.concatenate([omfiles.OmFileReader.from_path(str(path)).read_array(...) for path in paths], axis=-1)
+
+    console.rule(", ".join(path.name for path in paths))
     _, scan_time = timed(scan)
     virtual, refs_read_time = timed(lambda: load(refs, "virtualzarr_refs"))
-    direct, direct_read_time = timed(lambda: omfiles.OmFileReader.from_path(str(path)).read_array(...))
-    name = path.parent.name
+    direct, direct_read_time = timed(read_directly)
+    console.print(repr(virtual), markup=False)
+    name = paths[0].parent.name
     is_same = virtual[name].dtype == direct.dtype and np.array_equal(virtual[name], direct, equal_nan=True)
-    sizes = (path.stat().st_size, refs.stat().st_size)
+    sizes = (sum(path.stat().st_size for path in paths), refs.stat().st_size)
     differences = () if is_same else (f"{name} differs",)
-    return virtual, Outcome(path.name, *sizes, scan_time, refs_read_time, direct_read_time, 1, differences)
+    return Outcome("two .om files", *sizes, scan_time, refs_read_time, direct_read_time, 1, differences)
 
 
 def virtual_leaves(group: zarr.Group) -> Iterator[tuple[str, np.ndarray]]:
@@ -196,8 +228,8 @@ def summary(outcomes: list[Outcome]) -> Table:
         times = (outcome.scan_time, outcome.refs_read_time, outcome.direct_read_time)
         table.add_row(
             outcome.name,
-            *(f"{size / 1024:.1f}" for size in sizes),
-            *(f"{time * 1000:.1f}" for time in times),
+            *(f"{size / 1024:.4g}" for size in sizes),
+            *(f"{time * 1000:.3g}" for time in times),
             str(outcome.compared),
             "[red]NO" if outcome.differences else "[green]yes",
         )
@@ -211,12 +243,14 @@ def main() -> int:
     for engine in ("virtualzarr_refs", "h5netcdf", "netcdf4"):
         load(HERE / SAMPLES[0], engine)  # imports are not to count in the times
     load(HERE / SERIES[0], "virtualzarr_refs")  # nor is numba, which compiles the decoder once
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        outcomes.append(show_year(folder, console))
         for path in (HERE / name for name in SAMPLES):
             console.rule(path.name)
             show = show_netcdf if path.suffix == ".nc" else show_groups
-            outcomes.append(show(path, Path(folder) / f"{path.stem}.json", console))
-        outcomes += show_series(console, Path(folder))
+            outcomes.append(show(path, folder / f"{path.stem}.json", console))
+        outcomes.append(show_series(folder, console))
     console.print(summary(outcomes))
     for outcome in outcomes:
         for difference in outcome.differences:

@@ -1,8 +1,8 @@
 """Make the sample files beside this script: the same bytes each time, with the same versions of the libraries.
 
-- ``january.nc``, ``february.nc``, ``march.nc``: daily temperature and precipitation over Europe, NetCDF4. Together they
-  hold what makes archives hard to join: months of 31, 28 and 31 days in chunks of ten days, so that the last chunk of
-  each is padded, and a February whose temperature is packed as 16-bit integers.
+- ``january.nc`` to ``december.nc``: daily temperature and precipitation over Europe, NetCDF4. Together they hold what
+  makes archives hard to join: months of 28, 30 and 31 days in chunks of ten days, so that the last chunk of most is
+  padded; a February whose temperature is packed as 16-bit integers; and from July on another compression.
 - ``classic.nc``: the first week of the year at two pressure levels, NetCDF3 with two record variables and a packed one.
 - ``groups.h5``: the weather stations of a small network, HDF5 with nested groups, many kinds of types and filters.
 
@@ -10,8 +10,10 @@ Usage: ``python sample_data/make_sample_data.py [FOLDER]``
 """
 
 import sys
+from calendar import month_name, monthrange
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import h5py
 import netCDF4
@@ -19,7 +21,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 YEAR = 2025
-MONTHS = {1: "january", 2: "february", 3: "march"}
+MONTHS = {number: name.lower() for number, name in enumerate(month_name) if name}
 LATITUDES = np.arange(72.0, 33.0, -1.0, dtype="f4")
 LONGITUDES = np.arange(-12.0, 43.0, 1.0, dtype="f4")
 DAYS_A_CHUNK = 10
@@ -82,7 +84,7 @@ def round_to(values: np.ndarray, step: float) -> np.ndarray:
 
 def make_month(path: Path, month: int) -> None:
     first = date(YEAR, month, 1)
-    days = (date(YEAR, month + 1, 1) - first).days
+    _, days = monthrange(YEAR, month)
     first_day = (first - date(YEAR, 1, 1)).days
     rng = np.random.default_rng(YEAR * 100 + month)
     with netCDF4.Dataset(path, "w", format="NETCDF4") as file:
@@ -97,8 +99,9 @@ def make_month(path: Path, month: int) -> None:
         )
         make_axes(file, np.arange(first_day, first_day + days))
         temperature = air_temperature(rng, first_day, days)
-        make_temperature(file, temperature, packed=month == 2)
-        rain = make_field(file, "tp", "f4", fill_value=np.float32(-9999.0))
+        storage = {"zlib": True, "shuffle": month < 7, "complevel": 5 if month < 7 else 9}
+        make_temperature(file, temperature, storage, packed=month == 2)
+        rain = make_field(file, "tp", "f4", storage, fill_value=np.float32(-9999.0))
         rain.setncatts({"long_name": "precipitation", "units": "mm", "cell_methods": "time: sum"})
         rain[:] = round_to(precipitation(rng, days), 1 / 16)
 
@@ -130,8 +133,8 @@ def make_coordinates(file: netCDF4.Dataset, latitudes: np.ndarray, longitudes: n
         variable[:] = values
 
 
-def make_temperature(file: netCDF4.Dataset, values: np.ndarray, *, packed: bool) -> None:
-    variable = make_field(file, "t2m", "i2" if packed else "f4", fill_value=PACKED_FILL if packed else None)
+def make_temperature(file: netCDF4.Dataset, values: np.ndarray, storage: dict[str, Any], *, packed: bool) -> None:
+    variable = make_field(file, "t2m", "i2" if packed else "f4", storage, fill_value=PACKED_FILL if packed else None)
     variable.setncatts({"standard_name": "air_temperature", "long_name": "2 metre temperature", "units": "K"})
     variable.cell_methods = "time: mean"
     if packed:
@@ -144,14 +147,14 @@ def make_temperature(file: netCDF4.Dataset, values: np.ndarray, *, packed: bool)
         variable[:] = round_to(values, 1 / 32)
 
 
-def make_field(file: netCDF4.Dataset, name: str, dtype: str, fill_value: float | None) -> netCDF4.Variable:
+def make_field(
+    file: netCDF4.Dataset, name: str, dtype: str, storage: dict[str, Any], fill_value: float | None
+) -> netCDF4.Variable:
     return file.createVariable(
         name,
         dtype,
         ("time", "lat", "lon"),
-        zlib=True,
-        shuffle=True,
-        complevel=5,
+        **storage,
         chunksizes=(DAYS_A_CHUNK, LATITUDES.size, LONGITUDES.size),
         fill_value=fill_value,
     )

@@ -64,14 +64,14 @@ def finding_of(path: str, joined: Joined, arrays: Sequence[VirtualArray | None],
 def _details(joined: Joined) -> Iterator[str]:
     """What the encodings of an array differ in."""
     facts: list[tuple[str, Callable[[Any], object]]] = [
-        ("data type", lambda e: e.data_type),
-        ("packing", lambda e: (e.packing, e.types)),
-        ("stored chunk shape", lambda e: e.chunk_shape),
-        ("codecs", lambda e: [codec["name"] for codec in e.codecs]),
+        ("the data type differs", lambda e: e.data_type),
+        ("the packing differs", lambda e: (e.packing, e.types)),
+        ("the stored chunk shape differs", lambda e: e.chunk_shape),
+        ("codecs differ", lambda e: [codec["name"] for codec in e.codecs]),
     ]
-    for name, fact in facts:
+    for text, fact in facts:
         if len({str(fact(encoding)) for encoding in joined.variants}) > 1:
-            yield f"{name} differs"
+            yield text
     if joined.is_normalised:
         yield "compression levels differ, which does not matter"
     if joined.is_unpacked:
