@@ -160,7 +160,7 @@ def show_groups(path: Path, refs: Path, console: Console) -> Outcome:
 
 
 def show_series(folder: Path, console: Console) -> Outcome:
-    """Put consecutive Open-Meteo files together, and compare with what omfiles reads; their times are in their names."""
+    """Put consecutive Open-Meteo files together, whose names tell the times; compare with what omfiles reads."""
     paths, refs = [HERE / name for name in SERIES], folder / "series.json"
 
     def scan() -> None:
@@ -228,12 +228,17 @@ def summary(outcomes: list[Outcome]) -> Table:
         times = (outcome.scan_time, outcome.refs_read_time, outcome.direct_read_time)
         table.add_row(
             outcome.name,
-            *(f"{size / 1024:.4g}" for size in sizes),
-            *(f"{time * 1000:.3g}" for time in times),
+            *(short(size / 1024) for size in sizes),
+            *(short(time * 1000) for time in times),
             str(outcome.compared),
             "[red]NO" if outcome.differences else "[green]yes",
         )
     return table
+
+
+def short(number: float) -> str:
+    """A number of at most four digits or so."""
+    return f"{number:.{0 if number >= 100 else 1}f}"
 
 
 def main() -> int:
