@@ -50,10 +50,12 @@ NAMES = {
     "combine_nested",
     "merge",
     "stack",
+    "open_icechunk",
     "open_refs",
     "rechunk",
     "scan",
     "scan_many",
+    "write_icechunk",
     "write_json",
 }
 

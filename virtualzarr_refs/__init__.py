@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from virtualzarr_refs.adapters.icechunk_writing import write_icechunk
     from virtualzarr_refs.byte_range import ByteRange
     from virtualzarr_refs.checking import check
     from virtualzarr_refs.combine import (
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped
     from virtualzarr_refs.rechunking import rechunk
     from virtualzarr_refs.references import open_refs, write_json
+    from virtualzarr_refs.references.icechunk.opening import open_icechunk
     from virtualzarr_refs.scanning import Scanner, ScanOptions, scan, scan_many
     from virtualzarr_refs.store import VirtualStore
 
@@ -84,11 +86,13 @@ _HOME_OF = {
     "drop_vars": "combine",
     "keep_vars": "combine",
     "merge": "combine",
+    "open_icechunk": "references.icechunk.opening",
     "open_refs": "references",
     "rechunk": "rechunking",
     "scan": "scanning",
     "scan_many": "scanning",
     "stack": "combine",
+    "write_icechunk": "adapters.icechunk_writing",
     "write_json": "references",
 }
 
@@ -130,11 +134,13 @@ __all__ = [
     "drop_vars",
     "keep_vars",
     "merge",
+    "open_icechunk",
     "open_refs",
     "rechunk",
     "scan",
     "scan_many",
     "stack",
+    "write_icechunk",
     "write_json",
 ]
 

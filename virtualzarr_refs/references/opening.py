@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from virtualzarr_refs.errors import UnsupportedError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.references.icechunk.recognition import is_icechunk
 from virtualzarr_refs.references.json_reader import read_json, read_mapping
 from virtualzarr_refs.scanning import absolute_url
 from virtualzarr_refs.sources.redaction import redact
+
+if TYPE_CHECKING:
+    from virtualzarr_refs.references.icechunk.sessions import Target
 
 _PARQUET = (".parq", ".parquet", "/")
 
 
 def open_refs(
-    refs: str | os.PathLike[str] | Mapping[str, Any],
+    refs: Target | Mapping[str, Any],
     *,
     storage_options: Mapping[str, Any] | None = None,
     allow: Iterable[str] | None = None,
@@ -26,10 +30,10 @@ def open_refs(
 
     Parameters
     ----------
-    refs : str, path or mapping
+    refs : str, path, mapping or an object of icechunk
         A JSON file as kerchunk, VirtualiZarr and this package write it, also compressed with gzip or zstd, given by
-        its path or any fsspec url; or the parsed document. Nothing in it is evaluated. Relative urls start at the
-        folder of the file, or at the current directory.
+        its path or any fsspec url; the parsed document; or an Icechunk repository, see `open_icechunk`. Nothing in it
+        is evaluated. Relative urls start at the folder of the file, or at the current directory.
     storage_options : mapping, optional
         Options of the filesystem that the set, and sources of which it gives only the url, are read through.
     allow : iterable of str, optional
@@ -54,11 +58,16 @@ def open_refs(
     SourceError
         If the file cannot be read.
     """
+    if is_icechunk(refs):
+        from virtualzarr_refs.references.icechunk.opening import open_icechunk  # noqa: PLC0415  an extra
+
+        return open_icechunk(cast("Target", refs), allow=allow, storage_options=storage_options)
     if isinstance(refs, Mapping):
         return read_mapping(refs, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
-    url = absolute_url(refs)
+    file = cast("str | os.PathLike[str]", refs)
+    url = absolute_url(file)
     try:
-        if os.fspath(refs).endswith(_PARQUET):
+        if os.fspath(file).endswith(_PARQUET):
             raise UnsupportedError("reference sets in Parquet are not read yet; write the set as JSON")
         return read_json(url, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
     except VirtualZarrError as error:

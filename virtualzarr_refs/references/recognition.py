@@ -17,7 +17,7 @@ from virtualzarr_refs.sources.location import local_path
 type Openable = str | os.PathLike[str] | VirtualGroup | Mapping[str, Any]
 """An archive file or a reference set, by its url; a parsed reference set; or a hierarchy."""
 
-_NAME = re.compile(r"\.(json(\.(gz|zst|zstd))?|parq|parquet)/?$")
+_NAME = re.compile(r"\.(json(\.(gz|zst|zstd))?|parq|parquet|icechunk)/?$")
 """How the names of reference sets end."""
 
 

@@ -1,0 +1,1 @@
+"""Exchange with packages that have hierarchies of references of their own."""
