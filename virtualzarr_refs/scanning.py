@@ -26,6 +26,7 @@ from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, VirtualZarr
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.metadata import Skipped
 from virtualzarr_refs.sources import Backend, Source, open_source
+from virtualzarr_refs.sources.read_ahead import ReadAhead, read_ahead
 
 ENTRY_POINT_GROUP = "virtualzarr_refs.scanners"
 
@@ -244,11 +245,21 @@ def absolute_url(url: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def _opened(url: str, storage_options: Mapping[str, Any] | None, backend: Backend) -> Generator[Source]:
-    source = open_source(url, storage_options=storage_options, backend=backend)
+    source = read_ahead(open_source(url, storage_options=storage_options, backend=backend))
     try:
         yield source
+        _require_sound(source)
+    except VirtualZarrError:
+        _require_sound(source)
+        raise
     finally:
         source.close()
+
+
+def _require_sound(source: Source) -> None:
+    """A source that failed is the cause of whatever a scanner then raised, or left out."""
+    if isinstance(source, ReadAhead):
+        source.require_sound()
 
 
 @contextmanager

@@ -11,9 +11,10 @@ import h5py
 
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.codecs.hdf5_filters import load_plugins
-from virtualzarr_refs.errors import FormatError, VirtualZarrError
+from virtualzarr_refs.errors import FormatError, UnsupportedError, VirtualZarrError
 from virtualzarr_refs.sources import Source
 from virtualzarr_refs.sources.location import local_path
+from virtualzarr_refs.sources.read_ahead import ReadAhead, read_ahead
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -61,16 +62,25 @@ def open_hdf5(source: Source) -> Generator[h5py.File]:
         If its bytes cannot be read.
     """
     load_plugins()
-    path = local_path(source.url)
-    size = source.identity().size
+    source.identity()  # a file that is not there is no failure of libhdf5's
     with h5py_errors("libhdf5 cannot open the file", offset=0):
-        file = h5py.File(SourceFile(source, size), "r") if path is None else _open_local(path)
+        file = _open(source)
     try:
         yield file
     finally:
         # Closing a corrupt file may fail; by then everything that could be read has been.
         with suppress(*HDF5_ERRORS):
             file.close()
+
+
+def _open(source: Source) -> h5py.File:
+    path = local_path(source.url)
+    if path is not None:
+        return _open_local(path)
+    ahead = read_ahead(source)
+    if not isinstance(ahead, ReadAhead):
+        raise UnsupportedError("HDF5 files are read from local files and from remote sources", feature=repr(source))
+    return h5py.File(SourceFile(ahead), "r")
 
 
 def _open_local(path: str) -> h5py.File:
@@ -90,28 +100,19 @@ def _open_local(path: str) -> h5py.File:
 
 
 class SourceFile(io.RawIOBase):
-    """A seekable file over a source, for h5py.
+    """A seekable file over a remote source, for h5py.
 
     Parameters
     ----------
-    source : Source
+    source : ReadAhead
         What to read from.
-    size : int
-        Of the source, in bytes.
-
-    Notes
-    -----
-    HDF5 reads its metadata in small pieces that lie near each other, so whole blocks are fetched and kept.
     """
 
-    BLOCK = 1024 * 1024
-
-    def __init__(self, source: Source, size: int) -> None:
+    def __init__(self, source: ReadAhead) -> None:
         super().__init__()
         self._source = source
-        self._size = size
+        self._size = source.identity().size
         self._position = 0
-        self._blocks: dict[int, memoryview] = {}
 
     def readable(self) -> bool:
         """True."""
@@ -134,21 +135,9 @@ class SourceFile(io.RawIOBase):
     def readinto(self, buffer: memoryview, /) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Fill `buffer` from the position on, and return the number of bytes."""
         count = max(0, min(len(buffer), self._size - self._position))
-        done = 0
-        while done < count:
-            number, skip = divmod(self._position, self.BLOCK)
-            piece = self._block(number)[skip : skip + count - done]
-            buffer[done : done + len(piece)] = piece
-            done += len(piece)
-            self._position += len(piece)
-        return done
-
-    def _block(self, number: int) -> memoryview:
-        if number not in self._blocks:
-            start = number * self.BLOCK
-            length = min(self.BLOCK, self._size - start)
-            (self._blocks[number],) = self._source.read([ByteRange(start, length)])
-        return self._blocks[number]
+        buffer[:count] = self._source.read_on(ByteRange(self._position, count))
+        self._position += count
+        return count
 
 
 def _first_line(error: BaseException) -> str:

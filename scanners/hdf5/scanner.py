@@ -51,9 +51,8 @@ class HDF5Scanner:
         skips = SkipLog(options.strict)
         with open_hdf5(source) as file:
             files = _Files.of(file, source)
-            # What is read from afar comes through libhdf5 alone, which fetches no byte twice.
             is_local = local_path(source.url) is not None
-            root = Walk(skips, is_local, GlobalHeaps(files.own.headers) if is_local else None).root(file)
+            root = Walk(skips, is_local, GlobalHeaps(files.own.headers)).root(file)
             build = _Build(netcdf_view(root), files, skips, options)
             group = build.group(root)
         return replace(group, metadata=replace(group.metadata, skipped=tuple(skips.records)))

@@ -1,103 +1,15 @@
-"""Places to put a file and read it back through each backend, and a small HTTP server with byte ranges."""
+"""Places to put a file and read it back through each backend."""
 
-import hashlib
 import itertools
-import re
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import fsspec
 import pytest
 
+from tests.range_server import RangeServer
 from virtualzarr_refs.sources import Source, open_source
-
-MODIFIED = "Wed, 21 Oct 2026 07:28:00 GMT"
-
-
-class RangeServer(ThreadingHTTPServer):
-    """Serves `files` by path, and answers with a status where there is a number in place of bytes."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.files: dict[str, bytes | int] = {}
-        self.redirects: dict[str, str] = {}
-        self.ignores_ranges = False
-        self.requests: list[tuple[str, str, str | None]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
-    def do_HEAD(self):
-        self._answer()
-
-    def do_GET(self):
-        self._answer()
-
-    def _answer(self):
-        wanted = self.headers.get("Range")
-        self.server.requests.append((self.command, self.path, wanted))
-        if self.path in self.server.redirects:
-            self._send(302, b"", {"Location": self.server.redirects[self.path]})
-            return
-        data = self.server.files.get(self.path, 404)
-        if isinstance(data, int):
-            self._send(data, b"", {})
-        elif wanted is None or self.server.ignores_ranges:
-            self._send(200, data, {})
-        else:
-            self._send_range(data, wanted)
-
-    def _send_range(self, data, wanted):
-        start, stop = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted).groups()
-        start, stop = int(start), min(int(stop) + 1 if stop else len(data), len(data))
-        if start >= len(data):
-            self._send(416, b"", {"Content-Range": f"bytes */{len(data)}"})
-        else:
-            self._send(206, data[start:stop], {"Content-Range": f"bytes {start}-{stop - 1}/{len(data)}"}, whole=data)
-
-    def _send(self, status, body, headers, whole=None):
-        digest = hashlib.md5(body if whole is None else whole, usedforsecurity=False).hexdigest()
-        self.send_response(status)
-        for name, value in {"ETag": f'"{digest}"', "Last-Modified": MODIFIED, **headers}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-
-@pytest.fixture(scope="session")
-def _running_server():
-    server = RangeServer()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-@pytest.fixture
-def server(_running_server):
-    _running_server.files.clear()
-    _running_server.redirects.clear()
-    _running_server.requests.clear()
-    _running_server.ignores_ranges = False
-    return _running_server
 
 
 @dataclass
@@ -168,7 +80,7 @@ PLACES = {
     "local-url": lambda folder, _: _in_folder("local", folder, "file://"),
     "fsspec-memory": lambda *_: _in_memory(),
     "fsspec-local": lambda folder, _: _in_folder("fsspec", folder, "local://"),
-    "fsspec-http": lambda _, server: _on_server("auto", server),
+    "fsspec-http": lambda _, server: _on_server("fsspec", server),
     "fsspec-s3": lambda _, server: _in_bucket(
         "auto", server, anon=True, client_kwargs={"endpoint_url": server.url, "region_name": "us-east-1"}
     ),

@@ -5,6 +5,7 @@ import pytest
 
 from virtualzarr_refs.errors import SourceError
 from virtualzarr_refs.sources import open_source
+from virtualzarr_refs.sources.fsspec_http import FsspecHTTPSource
 from virtualzarr_refs.sources.fsspec_source import FsspecSource
 from virtualzarr_refs.sources.local import LocalSource
 from virtualzarr_refs.sources.obstore_source import ObstoreSource
@@ -16,16 +17,31 @@ from virtualzarr_refs.sources.obstore_source import ObstoreSource
         ("/data/a.nc", "auto", LocalSource),
         ("file:///data/a.nc", "auto", LocalSource),
         ("local:///data/a.nc", "auto", LocalSource),
-        ("https://host/a.nc", "auto", FsspecSource),
+        ("https://host/a.nc", "auto", ObstoreSource),
+        ("simplecache::https://host/a.nc", "auto", FsspecSource),
         ("s3://bucket/a.nc", "auto", FsspecSource),
         ("simplecache::/data/a.nc", "auto", FsspecSource),
         ("/data/a.nc", "fsspec", FsspecSource),
+        ("https://host/a.nc", "fsspec", FsspecHTTPSource),
         ("/data/a.nc", "obstore", ObstoreSource),
         ("https://host/a.nc", "obstore", ObstoreSource),
     ],
 )
 def test_picks_the_backend(url, backend, kind):
     assert type(open_source(url, backend=backend)) is kind
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({"client_options": {}}, ObstoreSource), ({"headers": {}}, FsspecHTTPSource), ({}, ObstoreSource)],
+)
+def test_options_decide_who_reads_http(options, kind):
+    assert type(open_source("https://host/a.nc", options)) is kind
+
+
+def test_http_without_obstore(monkeypatch):
+    monkeypatch.setattr("virtualzarr_refs.sources.opening.find_spec", lambda _: None)
+    assert type(open_source("https://host/a.nc")) is FsspecHTTPSource
 
 
 def test_unknown_backend():

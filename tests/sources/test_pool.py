@@ -51,7 +51,7 @@ def test_backend_limits_and_options_reach_the_sources(server, backend):
     server.files["/a"] = bytes(1000)
     pool = SourcePool(server.url, {"nonsense": 1}, backend=backend, max_gap=0, max_size=10)
     source = pool._source("a")
-    assert type(source).__name__.lower() == f"{backend}source"
+    assert type(source).__name__.lower().startswith(backend)
     assert source._options == {"nonsense": 1}
     pool = SourcePool(server.url, backend=backend, max_gap=0, max_size=10)
     pool.read("a", [ByteRange(0, 5), ByteRange(6, 5)])

@@ -8,7 +8,7 @@ import traceback
 import pytest
 
 from virtualzarr_refs.byte_range import ByteRange
-from virtualzarr_refs.errors import SourceError, SourceMissingError
+from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
 from virtualzarr_refs.sources import SourceIdentity, open_source
 
 DATA = bytes(range(256)) * 40
@@ -73,19 +73,38 @@ def test_nobody_listens(open_url):
         assert type(caught.value) is SourceError
 
 
-def test_a_server_without_byte_ranges(open_url, server):
+def test_a_small_file_of_a_server_without_byte_ranges_is_read_whole_and_once(open_url, server):
     server.files["/a"] = DATA
     server.ignores_ranges = True
-    with pytest.raises(SourceError):
-        open_url(f"{server.url}/a").read([ByteRange(10, 20)])
+    source = open_url(f"{server.url}/a")
+    assert bytes(source.read([ByteRange(10, 20)])[0]) == DATA[10:30]
+    asked = len(server.requests)
+    assert bytes(source.read([ByteRange(30, 20)])[0]) == DATA[30:50]
+    assert len(server.requests) == asked
+    with pytest.raises(SourceTruncatedError):
+        source.read([ByteRange(len(DATA), 1)])
 
 
-def test_fsspec_says_what_to_do_about_a_server_without_byte_ranges(server):
+def test_a_large_file_of_a_server_without_byte_ranges_is_refused(open_url, server, monkeypatch):
+    monkeypatch.setattr("virtualzarr_refs.sources.remote.MAX_WHOLE", len(DATA) - 1)
     server.files["/a"] = DATA
     server.ignores_ranges = True
-    with pytest.raises(SourceError, match="simplecache::"):
-        open_source(f"{server.url}/a").read([ByteRange(10, 20)])
-    assert bytes(open_source(f"simplecache::{server.url}/a").read([ByteRange(10, 20)])[0]) == DATA[10:30]
+    source = open_url(f"{server.url}/a")
+    for act in (lambda: source.read([ByteRange(10, 20)]), lambda: source.first(100)):
+        with pytest.raises(SourceError, match=r"does not serve byte ranges.*simplecache::"):
+            act()
+    simple = open_source(f"simplecache::{server.url}/a")
+    assert bytes(simple.read([ByteRange(10, 20)])[0]) == DATA[10:30]
+
+
+@pytest.mark.parametrize("size", [0, 5, len(DATA)])
+def test_identity_and_head_in_one_request(open_url, server, size):
+    server.files["/a"] = DATA[:size]
+    source = open_url(f"{server.url}/a")
+    identity, head = source.first(100)
+    assert (identity, bytes(head)) == (source.identity(), DATA[: min(size, 100)])
+    assert identity == open_url(f"{server.url}/a").identity()
+    assert size == 0 or [method for method, _, _ in server.requests] == ["GET", "HEAD"]
 
 
 @pytest.mark.parametrize("path", ["/a%20b%2Bc+d%25.nc", "/d//e.nc", "/gr%C3%BC%C3%9Fe.nc", "/q.nc?x=1&y=b"])

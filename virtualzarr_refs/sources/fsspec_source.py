@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from threading import Lock
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
-from fsspec.asyn import AsyncFileSystem
+from fsspec.asyn import AsyncFileSystem, sync
 from fsspec.core import url_to_fs
 
 from virtualzarr_refs.byte_range import ByteRange
@@ -31,6 +32,8 @@ class _Filesystem(Protocol):
     def cat_ranges(
         self, paths: list[str], starts: list[int], ends: list[int], *, on_error: str
     ) -> list[bytes | BaseException]: ...
+
+    def cat_file(self, path: str) -> bytes: ...
 
     def info(self, path: str) -> dict[str, object]: ...
 
@@ -63,10 +66,29 @@ class FsspecSource(RemoteSource):
             )
         return [memoryview(_answered(answer)).toreadonly() for answer in answers]
 
+    def _look_and_fetch(self, length: int) -> tuple[SourceIdentity, memoryview] | None:
+        filesystem, path, _ = self._open()
+        if not issubclass(type(filesystem), AsyncFileSystem):
+            return None
+        both = sync(cast("AsyncFileSystem", filesystem).loop, _info_and_head, filesystem, path, length)
+        info, head = cast("tuple[Mapping[str, object], bytes]", both)
+        return self._identity_of_info(info), memoryview(head).toreadonly()
+
+    def _fetch_whole(self) -> memoryview:
+        filesystem, path, turn = self._open()
+        with turn:
+            return memoryview(filesystem.cat_file(path)).toreadonly()
+
+    def _ignores_ranges(self, error: BaseException) -> bool:  # noqa: ARG002  most cannot tell
+        return False
+
     def _look(self) -> SourceIdentity:
         filesystem, path, turn = self._open()
         with turn:
             info = filesystem.info(path)
+        return self._identity_of_info(info)
+
+    def _identity_of_info(self, info: Mapping[str, object]) -> SourceIdentity:
         if info.get("type") == "directory":
             raise SourceError("this is a folder, not a file", url=redact(self.url))
         size = info.get("size")
@@ -80,7 +102,7 @@ class FsspecSource(RemoteSource):
     def _failures(self) -> tuple[type[BaseException], ...]:
         return client_errors()
 
-    def close(self) -> None:
+    def _disconnect(self) -> None:
         """Forget the filesystem. fsspec shares filesystems, so their connections stay open for others."""
         self._opened = None
 
@@ -105,6 +127,10 @@ def _open(url: str, options: Mapping[str, object]) -> _Opened:
     # themselves that they are asynchronous if their target is, so ask their class.
     turn = nullcontext() if issubclass(type(filesystem), AsyncFileSystem) else Lock()
     return _Opened(cast("_Filesystem", filesystem), path, turn)
+
+
+async def _info_and_head(filesystem: Any, path: str, length: int) -> tuple[Mapping[str, object], bytes]:  # noqa: ANN401
+    return await asyncio.gather(filesystem._info(path), filesystem._cat_file(path, start=0, end=length))  # noqa: SLF001
 
 
 def _answered(answer: bytes | BaseException) -> bytes:

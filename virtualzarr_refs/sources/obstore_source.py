@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from datetime import timedelta
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, NotSupportedError
 from obstore.store import HTTPStore, LocalStore, ObjectStore, from_url
 
 from virtualzarr_refs.byte_range import ByteRange
@@ -18,13 +21,22 @@ from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.sources.identity import SourceIdentity, bare_etag
 from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.sources.redaction import redact
-from virtualzarr_refs.sources.remote import RemoteSource
+from virtualzarr_refs.sources.remote import MAX_REQUESTS, RemoteSource
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta  # not there at run time
 
 _BUCKET_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss"})
 _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*[A-Za-z0-9_~-][A-Za-z0-9._~-]*")
 """A path of an http url that stays the same whoever encodes and decodes it."""
 
 _LOCAL_ROOT = "file:///"
+_AT_ONCE = 8
+"""Requests of one call of obstore's; it makes no more than ten of them at the same time."""
+
+_RETRIES: dict[str, Any] = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+"""Used where no ``retry_config`` is given; obstore's own tries for three minutes."""
+
 _MAX_STORES = 32
 """Stores, each with its pool of connections, that are kept for reuse."""
 
@@ -59,26 +71,47 @@ class ObstoreSource(RemoteSource):
             return self._location
 
     def _fetch(self, spans: Sequence[ByteRange]) -> Sequence[memoryview]:
+        if len(spans) <= _AT_ONCE:
+            return self._fetch_few(spans)
+        parts = [spans[start : start + _AT_ONCE] for start in range(0, len(spans), _AT_ONCE)]
+        return [buffer for part in _threads(os.getpid()).map(self._fetch_few, parts) for buffer in part]
+
+    def _fetch_few(self, spans: Sequence[ByteRange]) -> list[memoryview]:
         store, key = self._locate()
         starts = [span.offset for span in spans]
         # The spans are coalesced already, under the same two limits as with every other backend.
         buffers = obstore.get_ranges(store, key, starts=starts, ends=[span.stop for span in spans], coalesce=0)
         return [memoryview(buffer) for buffer in buffers]
 
+    def _fetch_whole(self) -> memoryview:
+        store, key = self._locate()
+        return memoryview(obstore.get(store, key).bytes())
+
     def _look(self) -> SourceIdentity:
         store, key = self._locate()
-        head = obstore.head(store, key)
-        etag = head["e_tag"]
-        if isinstance(store, LocalStore):  # obstore makes one up from what `stat` says
-            etag = None
-        return SourceIdentity(head["size"], bare_etag(etag) if etag else None, head["last_modified"].timestamp())
+        return _identity(store, obstore.head(store, key))
+
+    def _look_and_fetch(self, length: int) -> tuple[SourceIdentity, memoryview]:
+        store, key = self._locate()
+        answer = obstore.get(store, key, options={"range": (0, length)})
+        return _identity(store, answer.meta), memoryview(answer.bytes())
+
+    def _ignores_ranges(self, error: BaseException) -> bool:
+        return isinstance(error, NotSupportedError)
 
     def _failures(self) -> tuple[type[BaseException], ...]:
         return BaseError, OSError, ValueError  # ValueError: a key that obstore cannot say, such as one with "//"
 
-    def close(self) -> None:
+    def _disconnect(self) -> None:
         """Forget the store. It is shared with other sources under the same root."""
         self._location = None
+
+
+def _identity(store: ObjectStore, meta: ObjectMeta) -> SourceIdentity:
+    etag, time = meta["e_tag"], meta["last_modified"].timestamp()
+    if isinstance(store, LocalStore):  # obstore makes one up from what `stat` says
+        etag = None
+    return SourceIdentity(meta["size"], bare_etag(etag) if etag else None, time or None)
 
 
 def _split(url: str) -> tuple[str, str]:
@@ -100,10 +133,15 @@ def _split(url: str) -> tuple[str, str]:
 def _store(root: str, options: _StoreOptions) -> ObjectStore:
     if root == _LOCAL_ROOT:
         return LocalStore()
+    own: dict[str, Any] = {"retry_config": _RETRIES, **options.values}
     if not root.lower().startswith(("http://", "https://")):
-        return from_url(root, **options.values)
-    own: dict[str, Any] = dict(options.values)
+        return from_url(root, **own)
     # Who writes "http:" means it.
     allow_http = root.lower().startswith("http:")
     client_options: Any = {"allow_http": allow_http, **own.pop("client_options", {})}
     return HTTPStore(root, client_options=client_options, **own)
+
+
+@cache
+def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  threads do not live on in a forked process
+    return ThreadPoolExecutor(MAX_REQUESTS // _AT_ONCE, thread_name_prefix="virtualzarr_refs_requests")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Literal
 
 from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE
@@ -15,7 +16,11 @@ from virtualzarr_refs.sources.redaction import redact
 from virtualzarr_refs.sources.remote import RemoteSource
 
 Backend = Literal["auto", "local", "fsspec", "obstore"]
-"""Who reads: memory mapping for local files and fsspec for all else (``"auto"``), or always the one named."""
+"""Who reads. ``"auto"``: memory mapping for local files; obstore, if it is installed, for http without options that
+are fsspec's; and fsspec for all else. Or always the one named."""
+
+_OBSTORE_OPTIONS = frozenset({"client_options", "retry_config"})
+"""What `obstore.store.HTTPStore` takes and fsspec does not."""
 
 
 def open_source(
@@ -34,7 +39,7 @@ def open_source(
     storage_options : mapping, optional
         Options of the backend, such as credentials; not used for local files that are memory-mapped.
     backend : {"auto", "local", "fsspec", "obstore"}
-        Who reads; ``"auto"`` maps local files into memory and leaves everything else to fsspec.
+        Who reads; see `Backend`.
     max_gap, max_size : int
         Limits on the joining of ranges into one request, in bytes; see `coalesce`.
 
@@ -47,14 +52,29 @@ def open_source(
     """
     url = os.fspath(url)
     if backend == "auto":
-        backend = "fsspec" if local_path(url) is None else "local"
+        backend = _best(url, storage_options or {})
     if backend == "local":
         return LocalSource(url)
     return _remote_class(backend, url)(url, storage_options, max_gap=max_gap, max_size=max_size)
 
 
+def _best(url: str, storage_options: Mapping[str, object]) -> Backend:
+    if local_path(url) is not None:
+        return "local"
+    is_for_obstore = _is_http(url) and storage_options.keys() <= _OBSTORE_OPTIONS
+    return "obstore" if is_for_obstore and find_spec("obstore") is not None else "fsspec"
+
+
+def _is_http(url: str) -> bool:
+    return url.lower().startswith(("http://", "https://")) and "::" not in url
+
+
 def _remote_class(backend: str, url: str) -> type[RemoteSource]:
     # Imported here and not above: fsspec and obstore are slow to import, and who reads local files needs neither.
+    if backend == "fsspec" and _is_http(url):
+        from virtualzarr_refs.sources.fsspec_http import FsspecHTTPSource  # noqa: PLC0415
+
+        return FsspecHTTPSource
     if backend == "fsspec":
         from virtualzarr_refs.sources.fsspec_source import FsspecSource  # noqa: PLC0415
 
