@@ -173,3 +173,22 @@ def test_the_repr_is_short_and_names_no_url():
         )
     )
     assert text == "Manifest(grid_shape=(3,), 1 urls, 1 inline chunks)"
+
+
+def test_blocks_leave_out_what_is_missing_and_keep_the_rest():
+    chunks = {
+        (0, 1): VirtualChunk("a", ByteRange(1, 2)),
+        (2, 0): InlineChunk(b"x"),
+        (2, 1): VirtualChunk("b", ByteRange(3, 4)),
+    }
+    manifest = Manifest.from_chunks((3, 2), chunks)
+    found = {start + i: block.chunk((i,)) for start, block in manifest.blocks(2) for i in range(block.size)}
+    assert found == {0: None, 1: chunks[0, 1], 4: chunks[2, 0], 5: chunks[2, 1]}
+    assert [start for start, _ in Manifest.missing((10**9, 10**9)).blocks(2**16)] == []
+    assert [block.size for _, block in manifest.blocks(4)] == [4, 2]
+
+
+def test_take_gives_chunks_in_the_order_asked_for():
+    chunks = {(0, 1): VirtualChunk("a", ByteRange(1, 2)), (2, 0): InlineChunk(b"x")}
+    taken = Manifest.from_chunks((3, 2), chunks).take(np.array([4, 1, 0]))
+    assert [taken.chunk((i,)) for i in range(3)] == [None, chunks[0, 1], None]

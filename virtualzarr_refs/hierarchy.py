@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from virtualzarr_refs.chunk_grid import ChunkIndex, Shape
+from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.errors import NodeNotFoundError
-from virtualzarr_refs.manifest import InlineChunk, Manifest
+from virtualzarr_refs.manifest import InlineChunk
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata, same_metadata
 from virtualzarr_refs.value import Part, StoredValue
 
@@ -31,7 +32,7 @@ class VirtualArray:
     ----------
     metadata : ArrayMetadata
         The ``zarr.json``.
-    manifest : Manifest
+    manifest : ChunkManifest
         Over the chunk grid of the metadata.
 
     Raises
@@ -41,7 +42,7 @@ class VirtualArray:
     """
 
     metadata: ArrayMetadata
-    manifest: Manifest
+    manifest: ChunkManifest
 
     def __post_init__(self) -> None:
         if self.manifest.grid_shape != self.metadata.chunk_grid.grid_shape:
@@ -82,7 +83,7 @@ class VirtualArray:
 
     def equals(self, other: VirtualArray) -> bool:
         """Whether both have the same metadata and the same chunks."""
-        return same_metadata(self.metadata, other.metadata) and self.manifest.equals(other.manifest)
+        return same_metadata(self.metadata, other.metadata) and self.manifest.loaded().equals(other.manifest.loaded())
 
     def __repr__(self) -> str:
         return f"VirtualArray({self.dtype} {self.shape}, {self.manifest})"
@@ -154,6 +155,10 @@ class VirtualGroup:
         arrays = {name: change(_joined(prefix, name), array) for name, array in self.arrays.items()}
         groups = {name: group.map_arrays(change, _joined(prefix, name)) for name, group in self.groups.items()}
         return replace(self, arrays=arrays, groups=groups)
+
+    def loaded(self) -> Self:
+        """The same hierarchy with every manifest in memory."""
+        return self.map_arrays(lambda _, array: replace(array, manifest=array.manifest.loaded()))
 
     def resolve(self, key: str) -> StoredValue | None:
         """What a store key stands for, or None if there is nothing under it.

@@ -123,6 +123,16 @@ class Manifest:
         return math.prod(self.grid_shape)
 
     @property
+    def has_variants(self) -> bool:
+        """Whether chunks are encoded in different ways."""
+        return self.variant is not None
+
+    @property
+    def has_inline(self) -> bool:
+        """Whether there are inline chunks."""
+        return bool(self.inline)
+
+    @property
     def is_missing(self) -> bool:
         """Whether no chunk is there at all."""
         return not self.inline and not self._has_virtual
@@ -224,6 +234,37 @@ class Manifest:
     def rename_urls(self, rename: Callable[[str], str]) -> Self:
         """The same manifest with every url put through `rename`."""
         return replace(self, urls=tuple(map(rename, self.urls)))
+
+    def loaded(self) -> Self:
+        """The manifest itself; see `ChunkManifest.loaded`."""
+        return self
+
+    def take(self, positions: NDArray[np.intp]) -> Manifest:
+        """The chunks at some positions; see `ChunkManifest.take`."""
+        variant = None if self.variant is None else _take(self.variant, positions)
+        url_id, offset, length = (_take(column, positions) for column in (self.url_id, self.offset, self.length))
+        return Manifest(self.urls, url_id, cast("NDArray[np.uint64]", offset), length, variant)
+
+    def blocks(self, size: int) -> Iterator[tuple[int, Manifest]]:
+        """The grid in blocks; see `ChunkManifest.blocks`."""
+        inline = self._inline_positions(0, self.size)
+        occupied = np.union1d(self._virtual_blocks(size), inline // size)
+        url_id, offset, length = self.url_id.reshape(-1), self.offset.reshape(-1), self.length.reshape(-1)
+        variant = None if self.variant is None else self.variant.reshape(-1)
+        for start in (occupied * size).tolist():
+            block = slice(start, start + size)
+            here = inline[slice(*np.searchsorted(inline, (block.start, block.stop)))].tolist()
+            data = {position - start: self.inline[position] for position in here}
+            variants = None if variant is None else variant[block]
+            yield start, Manifest(self.urls, url_id[block], offset[block], length[block], variants, data)
+
+    def _virtual_blocks(self, size: int) -> NDArray[np.intp]:
+        """Numbers of the blocks of `size` positions with chunks that lie in a source."""
+        if not self._has_virtual:
+            return np.empty(0, np.intp)
+        if _is_constant(self.url_id):
+            return np.arange(-(-self.size // size))
+        return np.flatnonzero(np.minimum.reduceat(self.url_id.reshape(-1), range(0, self.size, size)) != MISSING)
 
     def equals(self, other: Manifest) -> bool:
         """Whether both hold the same chunks, whatever the order of their url tables."""

@@ -163,7 +163,7 @@ def _itemsize(array: VirtualArray) -> int:
 
 def _cut(array: VirtualArray, targets: Targets, itemsize: int) -> Manifest:
     """Cut chunks from the first axis to the last, then join them from the last to the first."""
-    manifest, names = array.manifest, dimensions_of(array)
+    manifest, names = array.manifest.loaded(), dimensions_of(array)
     lengths = [stored_lengths(array, axis) for axis in range(len(array.shape))]
     _check_sizes(manifest, lengths, itemsize)
     for axis in sorted(targets):
@@ -216,5 +216,5 @@ def _inlined(array: VirtualArray, targets: Targets, storage_options: Mapping[str
     chunks: dict[int, bytes] = {}
     for position, index in enumerate(np.ndindex(grid.grid_shape)):
         box: tuple[Any, ...] = tuple(slice(axis[i], axis[i + 1]) for axis, i in zip(starts, index, strict=True))
-        chunks[position] = inline_array(whole.metadata, values[box]).manifest.inline[0]
+        chunks[position] = inline_array(whole.metadata, values[box]).manifest.loaded().inline[0]
     return VirtualArray(replace(whole.metadata, chunk_grid=grid), Manifest.from_inline(grid.grid_shape, chunks))

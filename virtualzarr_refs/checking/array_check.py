@@ -143,7 +143,7 @@ class ArrayCheck:
 
     @cached_property
     def _present(self) -> NDArray[np.bool_] | None:
-        return present_chunks(self.array.manifest)
+        return present_chunks(self.array.manifest.loaded())
 
     def _settle(self, box: Box) -> bool:
         """Count the chunks of a box, if they are all alike; else it has to be taken apart."""

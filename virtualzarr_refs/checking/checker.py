@@ -129,7 +129,7 @@ class _Run:
 
     def array(self, path: str, array: VirtualArray) -> ArrayReport:
         found = self.truths.find(path, array)
-        broken = broken_chunks(array.manifest, self.sources)
+        broken = broken_chunks(array.manifest.loaded(), self.sources)
         one = ArrayCheck(path, array, self._reader(path, array), found, broken, self.advance)
         return one.run(self.draw.boxes(array))
 

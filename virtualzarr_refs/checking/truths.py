@@ -83,7 +83,7 @@ class Truths:
         format, or link to them, and what is inline or missing lies in no file.
         """
         try:
-            own = list(islice(self._readable(array.manifest), 2))
+            own = list(islice(self._readable(array.manifest.loaded()), 2))
             if len(own) > 1:
                 return SEVERAL  # each chunk would have to say where in its source it comes from
             return self._find(path, array, own)
@@ -103,7 +103,7 @@ class Truths:
 
     def _nothing(self, array: VirtualArray) -> Found:
         """Why there is nothing: nothing to go by, for values that the set itself holds; else something is wrong."""
-        url = next(self._present(array.manifest), None)
+        url = next(self._present(array.manifest.loaded()), None)
         if url is None:
             return Found(reason="the set does not say which file it is from")
         if self._truth(url) is None:

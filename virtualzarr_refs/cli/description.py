@@ -11,10 +11,13 @@ from typing import Any, Self
 import numpy as np
 
 from virtualzarr_refs.chunk_grid import JSON
+from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
-from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.metadata import Skipped
 from virtualzarr_refs.sources.redaction import redact
+
+_BLOCK = 1 << 16
+"""Chunks that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,9 @@ class ReferenceCounts:
     missing: int = 0
 
     @classmethod
-    def of(cls, manifest: Manifest) -> Self:
+    def of(cls, manifest: ChunkManifest) -> Self:
         """Count the chunks of one array."""
-        inline = len(manifest.inline)
+        inline = sum(len(block.inline) for _, block in manifest.blocks(_BLOCK)) if manifest.has_inline else 0
         virtual = manifest.count - inline
         return cls(virtual, inline, manifest.size - virtual - inline)
 
@@ -167,9 +170,9 @@ class Description:
         return asdict(self)
 
 
-def _sources(manifests: Iterable[Manifest]) -> tuple[SourceDescription, ...]:
+def _sources(manifests: Iterable[ChunkManifest]) -> tuple[SourceDescription, ...]:
     totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    for manifest in manifests:
+    for manifest in (block for whole in manifests for _, block in whole.blocks(_BLOCK)):
         positions = manifest.virtual_positions()
         if not positions.size:
             continue

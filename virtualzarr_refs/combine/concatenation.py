@@ -66,7 +66,7 @@ class Concatenation:
         ValueError
             If there are none.
         """
-        given = list(groups)
+        given = [group.loaded() for group in groups]
         if not given:
             raise ValueError("there are no groups to put together")
         return cls(given, dim, options, files_of(given), not has_dimension(given, dim))

@@ -45,7 +45,7 @@ def expand(array: VirtualArray, dim: str, length: int = 1) -> VirtualArray:
         dimension_names=(dim, *names),
         encoding=encoding,
     )
-    return VirtualArray(expanded, _repeated(array.manifest, length))
+    return VirtualArray(expanded, _repeated(array.manifest.loaded(), length))
 
 
 def _expanded_grid(grid: ChunkGrid, length: int) -> ChunkGrid:

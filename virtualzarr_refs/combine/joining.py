@@ -137,14 +137,14 @@ class _Piece:
         array = cast("VirtualArray", part.array)
         encodings = encodings_of(array.metadata)
         if _fits(array, lengths, axis, grid) or all(encoding.chunk_shape is not None for encoding in encodings):
-            return cls(part, array, encodings, array.manifest)
+            return cls(part, array, encodings, array.manifest.loaded())
         trimmed = _trimmed(array, encodings, lengths, axis, grid)
         if trimmed is not None:
             return cls(part, array, encodings, trimmed)
         shape = stored_shape(array)
         if shape is None:
             return cls(part, array, *_by_stored_shape(array, encodings))
-        return cls(part, array, tuple(_stored(encoding, shape) for encoding in encodings), array.manifest)
+        return cls(part, array, tuple(_stored(encoding, shape) for encoding in encodings), array.manifest.loaded())
 
 
 def _by_stored_shape(array: VirtualArray, encodings: Sequence[Encoding]) -> tuple[tuple[Encoding, ...], Manifest]:
@@ -152,7 +152,8 @@ def _by_stored_shape(array: VirtualArray, encodings: Sequence[Encoding]) -> tupl
     axes = [np.unique(stored_lengths(array, axis), return_inverse=True) for axis in range(len(array.shape))]
     counts = tuple(len(lengths) for lengths, _ in axes)
     places = np.ravel_multi_index(np.ix_(*(inverse for _, inverse in axes)), counts)
-    variant = array.manifest.variant
+    manifest = array.manifest.loaded()
+    variant = manifest.variant
     combined = places if variant is None else places + variant.astype(np.int64) * math.prod(counts)
     used, numbers = np.unique(combined, return_inverse=True)
     if used.size > MAX_VARIANTS:
@@ -163,8 +164,8 @@ def _by_stored_shape(array: VirtualArray, encodings: Sequence[Encoding]) -> tupl
         index = np.unravel_index(place, counts)
         shape = tuple(int(lengths[i]) for (lengths, _), i in zip(axes, index, strict=True))
         found.append(_stored(encodings[number], shape))
-    renumbered = numbers.reshape(array.manifest.grid_shape).astype(np.uint16)
-    return tuple(found), replace(array.manifest, variant=renumbered)
+    renumbered = numbers.reshape(manifest.grid_shape).astype(np.uint16)
+    return tuple(found), replace(manifest, variant=renumbered)
 
 
 def _cropped_alike(pieces: Sequence[_Piece | None]) -> list[_Piece | None]:
@@ -221,7 +222,7 @@ def _trimmed(
     item = array.dtype.itemsize * math.prod(shape[axis + 1 :])
     if len({encoding.dtype.itemsize for encoding in encodings} | {array.dtype.itemsize}) != 1:
         return None
-    manifest = array.manifest
+    manifest = array.manifest.loaded()
     sizes = np.expand_dims(lengths * item, tuple(range(1, manifest.url_id.ndim - axis)))
     wanted = np.broadcast_to(sizes, manifest.grid_shape)
     length = np.minimum(manifest.length, wanted.astype(manifest.length.dtype))

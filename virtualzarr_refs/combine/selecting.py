@@ -38,4 +38,4 @@ def take(array: VirtualArray, axis: int, start: int, stop: int) -> VirtualArray:
         lengths = tuple(stored_lengths(array, axis)[first:last].tolist())
         edge = grid.edges[axis] if isinstance(grid.edges[axis], int) else lengths
         cut = RectilinearGrid(shape, (*grid.edges[:axis], edge, *grid.edges[axis + 1 :]))
-    return VirtualArray(replace(array.metadata, chunk_grid=cut), select(array.manifest, chunks))
+    return VirtualArray(replace(array.metadata, chunk_grid=cut), select(array.manifest.loaded(), chunks))

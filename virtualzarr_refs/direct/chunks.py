@@ -95,7 +95,7 @@ class ChunkReader:
     def _here(self, group: Group, box: Box) -> NDArray[Any]:
         """Chunks that are inline, or missing."""
         values = np.full((len(group.positions), *box.chunk_shape), self._fill_value, self._metadata.dtype)
-        for place, position in enumerate(group.positions if self._manifest.inline else ()):
+        for place, position in enumerate(group.positions if self._manifest.has_inline else ()):
             index = box.index(position)
             data = self._stored(index)
             if data is not None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.byte_range import ByteRange
+from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.direct.boxes import Box
 from virtualzarr_refs.errors import SourceTruncatedError
-from virtualzarr_refs.manifest import MISSING, Manifest
+from virtualzarr_refs.manifest import MISSING
 from virtualzarr_refs.reader import ValueReader
 
 
@@ -89,20 +90,24 @@ class Group:
             raise
 
 
-def groups(manifest: Manifest, box: Box) -> Iterator[Group]:
+def groups(manifest: ChunkManifest, box: Box) -> Iterator[Group]:
     """The chunks of a box, in groups."""
-    box_index = np.ix_(*(part.numbers for part in box.parts))
-
-    def column(values: NDArray[Any]) -> NDArray[np.uint64]:
-        return values[box_index].reshape(-1).astype(np.uint64)
-
-    url_id, offset, length = column(manifest.url_id), column(manifest.offset), column(manifest.length)
-    variant = np.zeros_like(url_id) if manifest.variant is None else column(manifest.variant)
-    kind = url_id << np.uint64(16) | variant
+    chunks = manifest.take(_positions(box, manifest.grid_shape))
+    offset, length = chunks.offset, chunks.length.astype(np.uint64)
+    kind = chunks.url_id.astype(np.uint64) << np.uint64(16)
+    if chunks.variant is not None:
+        kind |= chunks.variant
     for one in np.unique(kind) if (kind != kind[0]).any() else kind[:1]:
         is_one = kind == one
         positions = np.flatnonzero(is_one)
         number, variant_number = divmod(int(one), 1 << 16)
         where = slice(None) if len(positions) == kind.size else positions
-        url = None if number == MISSING else manifest.urls[number]
+        url = None if number == MISSING else chunks.urls[number]
         yield Group(where, positions.tolist(), url, variant_number, offset[where], length[where])
+
+
+def _positions(box: Box, grid_shape: Shape) -> NDArray[np.intp]:
+    """Where the chunks of a box are in C order of the grid."""
+    if not grid_shape:
+        return np.zeros(1, np.intp)
+    return np.asarray(np.ravel_multi_index(np.ix_(*(part.numbers for part in box.parts)), grid_shape)).reshape(-1)

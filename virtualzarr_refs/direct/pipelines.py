@@ -41,7 +41,7 @@ class Pipelines:
         """Those of an array, or None if it takes zarr to schedule its codecs. Zarr opens it only where need be."""
         if array.dtype.hasobject:
             return None
-        is_mixed = array.manifest.variant is not None
+        is_mixed = array.manifest.has_variants
         codecs = array.metadata.codecs
         plain = tuple(PlainChain.of(steps, array.dtype) for steps in (_variants(codecs) if is_mixed else (codecs,)))
         if all(chain is not None for chain in plain):

@@ -91,7 +91,7 @@ def write_json(
     if not overwrite and target.exists(url):
         raise FileExistsError(errno.EEXIST, "a reference set is there already; overwrite=True replaces it", redact(url))
     require_no_secrets((url, *group.urls))
-    whole, files = _divide(group, url, inline_threshold, materialise, storage_options)
+    whole, files = _divide(group.loaded(), url, inline_threshold, materialise, storage_options)
     data = _encode(whole, url, zarr_format)
     replaced = _replaced_files(target, url, storage_options)
     _write(target, url, data, files)
@@ -121,7 +121,7 @@ def _divide(
     def is_moved(path: str, array: VirtualArray) -> bool:
         if path in encoded_anew:
             return way == "sidecar"
-        return sum(map(len, array.manifest.inline.values())) > inline_threshold
+        return sum(map(len, array.manifest.loaded().inline.values())) > inline_threshold
 
     divided, files = move_out(group, is_moved)
     folder = sidecar_folder(url)
@@ -163,7 +163,7 @@ def _encode_v3(group: VirtualGroup) -> References:
         prefix = f"{path}/" if path else ""
         references[prefix + METADATA_KEY] = encode_metadata(node.metadata).decode()
         if isinstance(node, VirtualArray):
-            references.update(write_references(node.manifest, node.metadata.chunk_key_encoding, prefix))
+            references.update(write_references(node.manifest.loaded(), node.metadata.chunk_key_encoding, prefix))
     return references
 
 
@@ -195,7 +195,7 @@ def _encode_v2_node(prefix: str, node: VirtualArray | VirtualGroup, references: 
         documents = dict(zip((ZARRAY, ZATTRS), write_array(node.metadata, has_missing=has_missing), strict=True))
     references.update((prefix + name, json.dumps(document)) for name, document in documents.items())
     if isinstance(node, VirtualArray):
-        references.update(write_references(node.manifest, ChunkKeyEncoding("v2", "."), prefix))
+        references.update(write_references(node.manifest.loaded(), ChunkKeyEncoding("v2", "."), prefix))
 
 
 _FORMATS: Mapping[int, Callable[[VirtualGroup], References]] = {2: _encode_v2, 3: _encode_v3}

@@ -87,9 +87,9 @@ def move_out(
     files: dict[str, SidecarFile] = {}
 
     def change(path: str, array: VirtualArray) -> VirtualArray:
-        if not array.manifest.inline or not is_moved(path, array):
+        if not array.manifest.has_inline or not is_moved(path, array):
             return array
-        file, manifest = _move_chunks(path, array.manifest)
+        file, manifest = _move_chunks(path, array.manifest.loaded())
         files[file.name] = file
         return replace(array, manifest=manifest)
 

@@ -27,7 +27,7 @@ type Codec = dict[str, JSON]
 
 def has_variants(array: VirtualArray) -> bool:
     """Whether the chunks of an array are encoded in different ways."""
-    return array.manifest.variant is not None
+    return array.manifest.has_variants
 
 
 def materialise(group: VirtualGroup, storage_options: Mapping[str, object] | None) -> VirtualGroup:
@@ -58,15 +58,15 @@ def materialise(group: VirtualGroup, storage_options: Mapping[str, object] | Non
 def _materialise(path: str, array: VirtualArray, store: Any) -> VirtualArray:  # noqa: ANN401  a zarr store
     import zarr  # noqa: PLC0415  slow to import
 
-    pipelines = _pipelines(array.metadata)
-    present = np.union1d(array.manifest.virtual_positions(), np.fromiter(array.manifest.inline, np.intp))
-    variants = cast("NDArray[np.uint16]", array.manifest.variant).reshape(-1)[present]
+    pipelines, manifest = _pipelines(array.metadata), array.manifest.loaded()
+    present = manifest.positions()
+    variants = cast("NDArray[np.uint16]", manifest.variant).reshape(-1)[present]
     chosen = int(np.bincount(variants, minlength=len(pipelines)).argmax())
     metadata = replace(array.metadata, codecs=pipelines[chosen])
     concerned = present[variants != chosen].tolist()
     source = zarr.open_array(store, path=path, mode="r", zarr_format=3)
-    encoded = _encode_anew(path, source, metadata, [index_of(p, array.manifest.grid_shape) for p in concerned])
-    return VirtualArray(metadata, _with_inline(array.manifest, dict(zip(concerned, encoded, strict=True))))
+    encoded = _encode_anew(path, source, metadata, [index_of(p, manifest.grid_shape) for p in concerned])
+    return VirtualArray(metadata, _with_inline(manifest, dict(zip(concerned, encoded, strict=True))))
 
 
 def _pipelines(metadata: ArrayMetadata) -> list[tuple[Codec, ...]]:

@@ -91,15 +91,15 @@ class SessionWriter:
                 await self._set(key, encode_metadata(VirtualGroup().metadata))
 
     async def _write_array(self, path: str, array: VirtualArray, old: VirtualArray | None) -> None:
-        if old is not None and not is_extension(array.manifest, old.manifest):
+        manifest, before = array.manifest.loaded(), None if old is None else old.manifest.loaded()
+        if before is not None and not is_extension(manifest, before):
             await self.store.delete_dir(self._at(path))
-            old = None
+            before = None
         await self._write_metadata(path, array)
-        before = None if old is None else old.manifest
-        changed = new_chunks(array.manifest, before)
+        changed = new_chunks(manifest, before)
         if changed is not None:
-            self._write_virtual(path, array.manifest, changed)
-        await self._write_inline(path, new_inline(array.manifest, before))
+            self._write_virtual(path, manifest, changed)
+        await self._write_inline(path, new_inline(manifest, before))
 
     async def _write_metadata(self, path: str, node: VirtualArray | VirtualGroup) -> None:
         import icechunk  # noqa: PLC0415  an extra
