@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import h5py
+import httpx
 import netCDF4
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from click.testing import CliRunner
 
 import virtualzarr_refs as vzr
 from virtualzarr_refs.cli import main, output
+from virtualzarr_refs.cli import serve as serve_module
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 
 ESCAPE = "\x1b"
@@ -438,3 +441,40 @@ def test_check_says_what_was_not_compared(folder):
 )
 def test_sizes(count, text):
     assert output.in_bytes(count) == text
+
+
+# ── serve ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_serve(january):
+    environment = {**os.environ, "VZREFS_TOKEN": "sesame"}
+    command = [sys.executable, "-m", "virtualzarr_refs.cli", "serve", january.name, "--port", "0"]
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as program:
+        address = re.search(r"http://\S+/", program.stdout.readline())[0]
+        assert httpx.get(f"{address}zarr.json").status_code == 401
+        got = httpx.get(f"{address}zarr.json", headers={"Authorization": "Bearer sesame"})
+        program.send_signal(signal.SIGINT)
+        log = "".join(program.communicate(timeout=60))
+    assert "t2m" in got.json()["consolidated_metadata"]["metadata"]
+    assert program.returncode == 0
+    assert '"GET /zarr.json HTTP/1.1" 401' in log
+    assert "sesame" not in log
+    assert "Traceback" not in log
+
+
+def test_several_files_are_served_as_groups(january, odd):
+    with pytest.warns(vzr.SkippedNodeWarning):
+        served = serve_module._open((str(january), str(odd)), allow=None)
+    assert sorted(served.groups) == ["january", "odd"]
+    assert [record.path for record in served.skipped] == ["january/x", "odd/null"]
+
+
+def test_serve_refuses_what_it_cannot_do(january):
+    assert run("serve", january, "--token", "").exit_code == 2
+    assert run("serve", january, "--host", "256.0.0.1").exit_code == 1
+    assert run("serve", "nothing.nc").exit_code == 1
+    twice = run("serve", january, january)
+    assert twice.exit_code == 2
+    assert "two of the files have the name january" in twice.stderr

@@ -14,7 +14,7 @@ from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, ByteRange
 from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.manifest import VirtualChunk
-from virtualzarr_refs.sources import Backend, SourcePool
+from virtualzarr_refs.sources import Backend, SourceIdentity, SourcePool
 from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.value import StoredValue, read_values
 
@@ -151,6 +151,22 @@ class ValueReader:
         if self.is_local:
             return self.read(values)
         return await asyncio.gather(*map(self.read_async, values))
+
+    async def identity_async(self, url: str) -> SourceIdentity:
+        """The identity of a source when it was first looked at, without holding up the event loop.
+
+        Raises
+        ------
+        SourceError
+            If it cannot be looked at.
+        """
+        try:
+            if self._is_local(url):
+                return self._pool.identity(url)
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(_threads(os.getpid()), self._pool.identity, url)
+        except SourceError as error:
+            raise _failure(error) from error
 
     def close(self) -> None:
         """Close the sources. The reader can still be used, and opens them again."""

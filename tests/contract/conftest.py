@@ -1,6 +1,6 @@
 """A hierarchy with every kind of chunk, and one way to ask each thing that serves it.
 
-Whatever comes next, such as a server, joins by writing a `Reader` and naming it in `READERS`.
+Whatever comes next joins by writing a `Reader` and naming it in `READERS`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import collect_aiterator, sync
 from zarr.storage import FsspecStore
 
+from tests.server.asgi import Client
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import ChunkKeyEncoding, RectilinearGrid, RegularGrid
+from virtualzarr_refs.errors import SourceError
 from virtualzarr_refs.filesystem import VirtualFileSystem
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import InlineChunk, Manifest, VirtualChunk
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata
+from virtualzarr_refs.reader import ReadOptions
+from virtualzarr_refs.server import application
 from virtualzarr_refs.store import VirtualStore
 
 
@@ -33,6 +37,9 @@ class Reader(Protocol):
 
     folders_exist: bool
     """Whether `exists` is true of folders, and `size` 0; zarr's FsspecStore has it so."""
+
+    hides_sources: bool
+    """Whether errors keep to themselves which source is concerned, and what is wrong with it."""
 
     def __init__(self, group: VirtualGroup, **options: object) -> None: ...
 
@@ -57,6 +64,7 @@ class _Served:
     """Keeps what is asked, and pickles it."""
 
     folders_exist = False
+    hides_sources = False
 
     def __init__(self, group, **options):
         self.target = self.serve(group, **options)
@@ -204,8 +212,71 @@ class MapperReader(FilesystemReader):
         return None if data is None else len(data)
 
 
+class HttpReader:
+    """The server, asked in this process."""
+
+    folders_exist = False
+    hides_sources = True
+
+    def __init__(self, group, **options):
+        self.asked_for = group, options
+        self.client = Client(application(group, ReadOptions(**options), consolidated=False))
+
+    def pickled(self):
+        group, options = pickle.loads(pickle.dumps(self.asked_for))
+        return HttpReader(group, **options)
+
+    def _get(self, key, method="GET", **fields):
+        answer = self.client.request(method, f"/{key}", **fields)
+        if answer.status in (409, 502):
+            raise SourceError(answer.json()["error"])
+        assert answer.status in (200, 206, 404, 416)
+        is_value = "etag" in answer.headers or answer.status == 416
+        return answer if is_value else None
+
+    def read(self, key):
+        answer = self._get(key)
+        return None if answer is None else answer.body
+
+    def _range(self, key, field):
+        answer = self._get(key, range=f"bytes={field}")
+        if answer is None:
+            return None
+        assert answer.status in (206, 416)
+        return b"" if answer.status == 416 else answer.body
+
+    def read_range(self, key, start, stop):
+        # HTTP has no words for a range without bytes.
+        return self._range(key, f"{start}-{stop - 1}") if start < stop else self._range(key, "-0")
+
+    def read_suffix(self, key, length):
+        return self._range(key, f"-{length}")
+
+    def list(self, prefix=""):
+        keys = []
+        for entry in self._entries(prefix):
+            path = f"{prefix}/{entry['name']}".lstrip("/")
+            keys += self.list(path) if entry["type"] == "folder" else [path]
+        return keys
+
+    def list_dir(self, prefix):
+        return [entry["name"] for entry in self._entries(prefix)]
+
+    def _entries(self, prefix):
+        answer = self.client.request("GET", f"/{prefix}/" if prefix else "/")
+        return answer.json()["entries"] if answer.status == 200 else []
+
+    def exists(self, key):
+        answer = self.client.request("HEAD", f"/{key}")
+        return answer.status != 404 and not (answer.status == 200 and "etag" not in answer.headers)
+
+    def size(self, key):
+        answer = self._get(key, "HEAD")
+        return None if answer is None else int(answer.headers["content-length"])
+
+
 V3 = ChunkKeyEncoding()
-READERS = (AsyncStoreReader, SyncStoreReader, FsspecStoreReader, FilesystemReader, FileReader, MapperReader)
+READERS = (AsyncStoreReader, SyncStoreReader, FsspecStoreReader, FilesystemReader, FileReader, MapperReader, HttpReader)
 
 
 @dataclass

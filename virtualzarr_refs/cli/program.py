@@ -12,6 +12,7 @@ from virtualzarr_refs.cli.info import info
 from virtualzarr_refs.cli.options import example
 from virtualzarr_refs.cli.output import escape_what_cannot_be_encoded, readable_warnings
 from virtualzarr_refs.cli.scan import scan
+from virtualzarr_refs.cli.serve import serve
 
 
 class Program(click.Group):
@@ -42,5 +43,5 @@ def main() -> None:
     """
 
 
-for _command in (scan, concat, info, check):
+for _command in (scan, concat, info, check, serve):
     main.add_command(_command)
