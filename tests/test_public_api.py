@@ -39,6 +39,8 @@ NAMES = {
     "VirtualFileSystem",
     "VirtualGroup",
     "VirtualStore",
+    "VirtualiZarrParser",
+    "from_virtualizarr",
     "VirtualZarrError",
     "__version__",
     "check",

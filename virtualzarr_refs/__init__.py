@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from virtualzarr_refs.adapters.icechunk_writing import write_icechunk
+    from virtualzarr_refs.adapters.virtualizarr_parser import VirtualiZarrParser
+    from virtualzarr_refs.adapters.virtualizarr_scanner import from_virtualizarr
     from virtualzarr_refs.byte_range import ByteRange
     from virtualzarr_refs.checking import check
     from virtualzarr_refs.combine import (
@@ -77,6 +79,8 @@ _HOME_OF = {
     "VirtualFileSystem": "filesystem",
     "VirtualGroup": "hierarchy",
     "VirtualStore": "store",
+    "VirtualiZarrParser": "adapters.virtualizarr_parser",
+    "from_virtualizarr": "adapters.virtualizarr_scanner",
     "VirtualZarrError": "errors",
     "check": "checking",
     "combine_by_coords": "combine",
@@ -125,6 +129,7 @@ __all__ = [
     "VirtualGroup",
     "VirtualStore",
     "VirtualZarrError",
+    "VirtualiZarrParser",
     "__version__",
     "check",
     "combine_by_coords",
@@ -132,6 +137,7 @@ __all__ = [
     "compare",
     "concat",
     "drop_vars",
+    "from_virtualizarr",
     "keep_vars",
     "merge",
     "open_icechunk",

@@ -198,11 +198,17 @@ def scan(
         If nodes were left out.
     """
     options = ScanOptions(strict, materialise_limit, target_chunk_size)
-    with _opened(absolute_url(url), storage_options, backend) as source, _places_errors(source.url):
-        chosen = _choose_scanner(source) if scanner is None else _named_scanner(scanner)
-        group = chosen.scan(source, options)
-    _warn_of_skipped(source.url, group)
+    with _opened(absolute_url(url), storage_options, backend) as source:
+        group = scan_source(source, scanner, options)
+    warn_of_skipped(source.url, group)
     return group
+
+
+def scan_source(source: Source, scanner: Scanner | str | None, options: ScanOptions) -> VirtualGroup:
+    """Read the chunk layout of a source that is open already; see `scan`. Warns of nothing."""
+    with _places_errors(source.url):
+        chosen = _choose_scanner(source) if scanner is None else _named_scanner(scanner)
+        return chosen.scan(source, options)
 
 
 def scan_many(
@@ -306,7 +312,8 @@ def _named_scanner(scanner: Scanner | str) -> Scanner:
 _NAMED_IN_WARNING = 5
 
 
-def _warn_of_skipped(url: str, group: VirtualGroup) -> None:
+def warn_of_skipped(url: str, group: VirtualGroup) -> None:
+    """Name the first nodes that a scan left out, in a SkippedNodeWarning at the caller's caller."""
     lost = [record for record in group.skipped if record.loses_data]
     if not lost:
         return
