@@ -33,5 +33,5 @@ def server(_running_server):
     _running_server.requests.clear()
     _running_server.ignores_ranges = False
     _running_server.spoil = None
-    _running_server.sent.clear()
+    _running_server.bodies.clear()
     return _running_server

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,8 +32,12 @@ class RangeServer(ThreadingHTTPServer):
         self.redirects: dict[str, str] = {}
         self.ignores_ranges = False
         self.spoil: Callable[[Answer], Answer] | None = None
-        self.sent: Counter[str] = Counter()
+        self.bodies: list[tuple[str, int]] = []
         self.requests: list[tuple[str, str, str | None]] = []
+
+    def sent(self, path: str) -> int:
+        """Bytes that were sent of a file."""
+        return sum(length for name, length in self.bodies if name == path)
 
     @property
     def url(self) -> str:
@@ -90,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command == "GET":
+            self.server.bodies.append((self.path, len(answer.body)))
             with suppress(ConnectionError):  # nobody has to read to the end
                 self.wfile.write(answer.body)
             self.close_connection = self.close_connection or len(answer.body) != int(answer.headers["Content-Length"])
-            self.server.sent[self.path] += len(answer.body)

@@ -6,7 +6,7 @@ import asyncio
 import os
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -19,7 +19,7 @@ from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.value import StoredValue, read_values
 
 MAX_THREADS = 32
-"""Remote sources that event loops read at the same time, in one process."""
+"""Remote sources that are read at the same time, in one process."""
 
 type Bytes = bytes | memoryview
 
@@ -122,6 +122,23 @@ class ValueReader:
         """
         try:
             return self._pool.read(url, [byte_range])[0]
+        except SourceError as error:
+            raise _failure(error) from error
+
+    def start_reading(self, url: str, ranges: Sequence[ByteRange]) -> Future[list[memoryview]]:
+        """Begin to read ranges of one source in another thread, neighbours together; see `finished`."""
+        return _threads(os.getpid()).submit(self._pool.read, url, ranges)
+
+    def finished(self, reading: Future[list[memoryview]]) -> list[memoryview]:
+        """Wait for what was begun by `start_reading`.
+
+        Raises
+        ------
+        SourceError
+            If the source is missing, unreadable, or shorter than a range says.
+        """
+        try:
+            return reading.result()
         except SourceError as error:
             raise _failure(error) from error
 

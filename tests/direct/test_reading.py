@@ -19,7 +19,7 @@ import virtualzarr_refs as vzr
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import RectilinearGrid, RegularGrid
 from virtualzarr_refs.data_types import encode_data_type, encode_scalar
-from virtualzarr_refs.direct import boxes, reading
+from virtualzarr_refs.direct import boxes, fetching, reading
 from virtualzarr_refs.errors import DecodeError, SourceChangedError, SourceTruncatedError
 from virtualzarr_refs.lazy_array import LazyArray
 from virtualzarr_refs.manifest import InlineChunk, Manifest, VirtualChunk
@@ -202,8 +202,8 @@ class Case:
         return where, whole
 
 
-def lazy(array, *, direct=True):
-    reader = LazyArray(array, vzr.VirtualGroup(arrays={"v": array}).to_store(), "v", {})
+def lazy(array, *, direct=True, backend="auto"):
+    reader = LazyArray(array, vzr.VirtualGroup(arrays={"v": array}).to_store(backend=backend), "v", {})
     if not direct:
         reader.__dict__["_direct"] = None
     return reader
@@ -219,9 +219,9 @@ def expected_of(values, selection):
 LIMITS = [(1, 1, 10**9), (10**9, 10**9, 10**9), (10**9, 40, 0), (10**9, 200, 10**9), (0, 1, 0)]
 
 
-@given(cases(), st.sampled_from(LIMITS))
+@given(cases(), st.sampled_from(LIMITS), st.sampled_from(["auto", "auto", "fsspec"]))
 @settings(max_examples=200)
-def test_as_zarr_and_numpy(drawn, limits):
+def test_as_zarr_and_numpy(drawn, limits, backend):
     case, selection = drawn
     small, most, threaded = limits
     with (
@@ -229,9 +229,10 @@ def test_as_zarr_and_numpy(drawn, limits):
         patch.object(boxes, "SMALL_CHUNK", small),
         patch.object(boxes, "MAX_BOX", most),
         patch.object(reading, "THREADED_CHUNK", threaded),
+        patch.object(fetching, "WINDOW_SIZE", most),
     ):
         array, values = case.stored(Path(folder))
-        reader = lazy(array)
+        reader = lazy(array, backend=backend)
         assert reader._direct is not None
         read = reader.read(selection)
         expected = expected_of(values, selection)
@@ -368,12 +369,6 @@ def test_variant_that_is_not_there(tmp_path):
 
 
 # ── Who reads ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_remote_sources_are_left_to_zarr(tmp_path):
-    array, _ = numbers().stored(tmp_path)
-    remote = vzr.VirtualArray(array.metadata, array.manifest.rename_urls(lambda _: "memory://file"))
-    assert lazy(remote)._direct is None
 
 
 def test_shards_are_left_to_zarr(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,12 +16,12 @@ from virtualzarr_refs.data_types import decode_scalar
 from virtualzarr_refs.direct.boxes import Box
 from virtualzarr_refs.direct.bytes_steps import Data
 from virtualzarr_refs.direct.chains import Chain
+from virtualzarr_refs.direct.fetching import RangeReader
 from virtualzarr_refs.direct.groups import Group, groups
 from virtualzarr_refs.direct.pipelines import Pipelines
 from virtualzarr_refs.errors import DecodeError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualArray
 from virtualzarr_refs.manifest import VirtualChunk
-from virtualzarr_refs.reader import ValueReader
 
 
 class ChunkReader:
@@ -35,16 +35,32 @@ class ChunkReader:
         What to read.
     pipelines : Pipelines
         What decodes its chunks.
-    values : ValueReader
-        Reads its sources, which are all local.
+    values : RangeReader
+        Reads its sources.
     """
 
-    def __init__(self, array: VirtualArray, pipelines: Pipelines, values: ValueReader) -> None:
+    def __init__(self, array: VirtualArray, pipelines: Pipelines, values: RangeReader) -> None:
+        self._array = array
         self._metadata = array.metadata
         self._manifest = array.manifest
         self._pipelines = pipelines
         self._values = values
         self._fill_value: Any = decode_scalar(array.metadata.fill_value, array.dtype)
+
+    def reading_from(self, values: RangeReader) -> ChunkReader:
+        """The same, but with another reader of its sources."""
+        return ChunkReader(self._array, self._pipelines, values)
+
+    def needed(self, box: Box) -> Iterable[VirtualChunk]:
+        """Where the chunks of a box lie, as far as they lie in sources."""
+        if box.is_chunk:
+            return self.needed_at(box.index(0))
+        return (chunk for group in groups(self._manifest, box) if group.url is not None for chunk in group.chunks())
+
+    def needed_at(self, index: ChunkIndex) -> Iterable[VirtualChunk]:
+        """Where one chunk lies, if it lies in a source."""
+        chunk = self._manifest.chunk(index)
+        return (chunk,) if isinstance(chunk, VirtualChunk) else ()
 
     def place(self, index: ChunkIndex, inside: tuple[Any, ...], target: NDArray[Any]) -> None:
         """Write a part of one chunk to a view that is contiguous along its last axis.

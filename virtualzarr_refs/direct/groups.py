@@ -12,9 +12,9 @@ from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.direct.boxes import Box
+from virtualzarr_refs.direct.fetching import RangeReader
 from virtualzarr_refs.errors import SourceTruncatedError
-from virtualzarr_refs.manifest import MISSING
-from virtualzarr_refs.reader import ValueReader
+from virtualzarr_refs.manifest import MISSING, VirtualChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +71,36 @@ class Group:
     offset: NDArray[np.uint64]
     length: NDArray[np.uint64]
 
-    def read(self, values: ValueReader) -> Span:
-        """All bytes of the source from the first chunk to the last, which is local and mapped into memory.
+    def read(self, values: RangeReader) -> Span:
+        """The bytes of the chunks: all of a mapped file from the first to the last of them, or else put together.
 
         Raises
         ------
         SourceError
             If a chunk cannot be had.
         """
+        return self._mapped(values) if values.is_mapped(str(self.url)) else self._joined(values)
+
+    def chunks(self) -> Iterator[VirtualChunk]:
+        """Where each lies."""
+        for offset, length in zip(self.offset.tolist(), self.length.tolist(), strict=True):
+            yield VirtualChunk(str(self.url), ByteRange(offset, length))
+
+    def _mapped(self, values: RangeReader) -> Span:
         low = int(self.offset.min())
         starts, lengths = (self.offset - np.uint64(low)).astype(np.intp), self.length.astype(np.intp)
         stop = max(map(int.__add__, self.offset.tolist(), self.length.tolist()))
         try:
             return Span(values.read_range(str(self.url), ByteRange(low, stop - low)), starts, lengths)
         except SourceTruncatedError:
-            for offset, length in zip(self.offset.tolist(), self.length.tolist(), strict=True):
-                values.read_range(str(self.url), ByteRange(offset, length))  # the error names the chunk's own bytes
+            for chunk in self.chunks():
+                values.read_range(chunk.url, chunk.byte_range)  # the error names the chunk's own bytes
             raise
+
+    def _joined(self, values: RangeReader) -> Span:
+        lengths = self.length.astype(np.intp)
+        joined = b"".join([values.read_range(chunk.url, chunk.byte_range) for chunk in self.chunks()])
+        return Span(memoryview(joined), np.cumsum(lengths) - lengths, lengths)
 
 
 def groups(manifest: ChunkManifest, box: Box) -> Iterator[Group]:

@@ -7,8 +7,9 @@ each costs little more than what its codecs take.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -18,11 +19,13 @@ from zarr import Array
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.direct.boxes import Box, cut
 from virtualzarr_refs.direct.chunks import ChunkReader
+from virtualzarr_refs.direct.fetching import fetched
 from virtualzarr_refs.direct.pipelines import Pipelines
 from virtualzarr_refs.direct.selection import Selector, select, select_points
 from virtualzarr_refs.direct.workers import run_all
 from virtualzarr_refs.errors import DecodeError
 from virtualzarr_refs.hierarchy import VirtualArray
+from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.reader import ValueReader
 
 THREADED_CHUNK = 4 * 1024
@@ -31,7 +34,7 @@ THREADED_CHUNK = 4 * 1024
 
 @dataclass(frozen=True, slots=True)
 class DirectReader:
-    """Reads one array whose sources are all local.
+    """Reads one array.
 
     Safe to use from many threads.
 
@@ -41,12 +44,15 @@ class DirectReader:
         What to read.
     chunks : ChunkReader
         Decodes its chunks.
+    values : ValueReader
+        Reads its sources.
     path : str
         Of the array, for errors.
     """
 
     array: VirtualArray
     chunks: ChunkReader
+    values: ValueReader
     path: str
 
     @classmethod
@@ -64,10 +70,8 @@ class DirectReader:
         opened : callable
             Gives the array as zarr opens it; called only if codecs of zarr's are needed.
         """
-        if not all(map(values.is_mapped, array.manifest.urls)):
-            return None
         pipelines = Pipelines.of_array(array, opened)
-        return None if pipelines is None else cls(array, ChunkReader(array, pipelines, values), path)
+        return None if pipelines is None else cls(array, ChunkReader(array, pipelines, values), values, path)
 
     def read(self, selection: Sequence[Selector]) -> NDArray[Any]:
         """Read what the selectors of all axes have in common.
@@ -84,17 +88,17 @@ class DirectReader:
         axes = select(selection, self.array.metadata.chunk_grid)
         result = np.empty([axis.size for axis in axes], self.array.dtype)
 
-        def read(box: Box) -> None:
+        def read(chunks: ChunkReader, box: Box) -> None:
             if not box.is_chunk:
-                result[box.result] = box.put_together(self.chunks.together(box))[box.inside]
+                result[box.result] = box.put_together(chunks.together(box))[box.inside]
             elif box.is_block:
-                self.chunks.place(box.index(0), box.inside, result[(*box.result, ...)])
+                chunks.place(box.index(0), box.inside, result[(*box.result, ...)])
             else:
-                result[box.result] = self.chunks.part(box.index(0), box.inside)
+                result[box.result] = chunks.part(box.index(0), box.inside)
 
         if result.size:
             boxes = [*cut(axes, result.itemsize)]
-            self._run(read, boxes, boxes[0].chunk_shape)
+            self._run(read, boxes, self.chunks.needed, boxes[0].chunk_shape)
         return result.reshape([axis.size for axis in axes if not axis.is_dropped])
 
     def read_points(self, points: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -104,20 +108,38 @@ class DirectReader:
         result = np.empty(len(selected.order), self.array.dtype)
         indexes = [*zip(*(part.tolist() for part in selected.indexes), strict=True)]
 
-        def read(chunk: int) -> None:
+        def read(chunks: ChunkReader, chunk: int) -> None:
             its = slice(selected.bounds[chunk], selected.bounds[chunk + 1])
             inside = tuple(part[its] for part in selected.inside)
-            result[selected.order[its]] = self.chunks.part(indexes[chunk], inside)
+            result[selected.order[its]] = chunks.part(indexes[chunk], inside)
 
         if indexes:
-            self._run(read, range(len(indexes)), grid.encoded_shape(indexes[0]))
+            needed = lambda chunk: self.chunks.needed_at(indexes[chunk])  # noqa: E731  one of two functions
+            self._run(read, range(len(indexes)), needed, grid.encoded_shape(indexes[0]))
         return result.reshape(selected.shape)
 
-    def _run[T](self, read: Callable[[T], None], tasks: Sequence[T], chunk_shape: Shape) -> None:
-        """Do all tasks, in threads if a chunk is worth it."""
-        size = self.array.dtype.itemsize * math.prod(chunk_shape)
+    def _run[T](
+        self,
+        read: Callable[[ChunkReader, T], None],
+        tasks: Sequence[T],
+        needed: Callable[[T], Iterable[VirtualChunk]],
+        chunk_shape: Shape,
+    ) -> None:
+        """Do all tasks, in threads if a chunk is worth it, and those of remote sources once their chunks are here."""
+        alone = self.array.dtype.itemsize * math.prod(chunk_shape) < THREADED_CHUNK
         try:
-            run_all(read, tasks, alone=size < THREADED_CHUNK)
+            for chunks, some in self._ready(tasks, needed):
+                run_all(partial(read, chunks), some, alone=alone)
         except DecodeError as error:
             error.at(node=self.path)
             raise
+
+    def _ready[T](
+        self, tasks: Sequence[T], needed: Callable[[T], Iterable[VirtualChunk]]
+    ) -> Iterator[tuple[ChunkReader, Sequence[T]]]:
+        """Tasks, each time with what reads the chunks they need without waiting."""
+        if all(map(self.values.is_mapped, self.array.manifest.urls)):
+            yield self.chunks, tasks
+            return
+        for reader, some in fetched(self.values, tasks, needed):
+            yield self.chunks.reading_from(reader), some

@@ -31,9 +31,6 @@ _PLAIN_PATH = re.compile(r"(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*[A-Za-z0-9_~-][A-
 """A path of an http url that stays the same whoever encodes and decodes it."""
 
 _LOCAL_ROOT = "file:///"
-_AT_ONCE = 8
-"""Requests of one call of obstore's; it makes no more than ten of them at the same time."""
-
 _RETRIES: dict[str, Any] = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 """Used where no ``retry_config`` is given; obstore's own tries for three minutes."""
 
@@ -71,17 +68,14 @@ class ObstoreSource(RemoteSource):
             return self._location
 
     def _fetch(self, spans: Sequence[ByteRange]) -> Sequence[memoryview]:
-        if len(spans) <= _AT_ONCE:
-            return self._fetch_few(spans)
-        parts = [spans[start : start + _AT_ONCE] for start in range(0, len(spans), _AT_ONCE)]
-        return [buffer for part in _threads(os.getpid()).map(self._fetch_few, parts) for buffer in part]
+        # Not by `obstore.get_ranges`, which joins spans that touch however long they become, and takes ten at a time.
+        if len(spans) == 1:
+            return [self._fetch_one(spans[0])]
+        return [*_threads(os.getpid()).map(self._fetch_one, spans)]
 
-    def _fetch_few(self, spans: Sequence[ByteRange]) -> list[memoryview]:
+    def _fetch_one(self, span: ByteRange) -> memoryview:
         store, key = self._locate()
-        starts = [span.offset for span in spans]
-        # The spans are coalesced already, under the same two limits as with every other backend.
-        buffers = obstore.get_ranges(store, key, starts=starts, ends=[span.stop for span in spans], coalesce=0)
-        return [memoryview(buffer) for buffer in buffers]
+        return memoryview(obstore.get_range(store, key, start=span.offset, end=span.stop))
 
     def _fetch_whole(self) -> memoryview:
         store, key = self._locate()
@@ -144,4 +138,4 @@ def _store(root: str, options: _StoreOptions) -> ObjectStore:
 
 @cache
 def _threads(process: int) -> ThreadPoolExecutor:  # noqa: ARG001  threads do not live on in a forked process
-    return ThreadPoolExecutor(MAX_REQUESTS // _AT_ONCE, thread_name_prefix="virtualzarr_refs_requests")
+    return ThreadPoolExecutor(MAX_REQUESTS, thread_name_prefix="virtualzarr_refs_requests")

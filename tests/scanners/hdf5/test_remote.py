@@ -72,13 +72,13 @@ def test_samples(server, sample, backend):
     name = f"/{backend}/{sample.name}"
     server.files[name] = sample.read_bytes()
     assert_same(vzr.scan(server.url + name, backend=backend), vzr.scan(sample))
-    assert server.sent[name] <= sample.stat().st_size
+    assert server.sent(name) <= sample.stat().st_size
 
 
 def test_nothing_is_fetched_twice_and_little_is_waited_for(server, path, tight):
     server.files["/once.h5"] = path.read_bytes()
     assert_same(vzr.scan(f"{server.url}/once.h5"), vzr.scan(path))
-    assert server.sent["/once.h5"] <= 1.05 * path.stat().st_size
+    assert server.sent("/once.h5") <= 1.05 * path.stat().st_size
 
 
 @pytest.mark.parametrize("number", range(0, 12, 2))
