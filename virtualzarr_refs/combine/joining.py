@@ -131,6 +131,7 @@ class _Piece:
     array: VirtualArray
     encodings: tuple[Encoding, ...]
     manifest: Manifest
+    is_trimmed: bool = False
 
     @classmethod
     def of(cls, part: Part, lengths: Lengths, axis: int, grid: JoinedGrid) -> _Piece:
@@ -140,7 +141,7 @@ class _Piece:
             return cls(part, array, encodings, array.manifest.loaded())
         trimmed = _trimmed(array, encodings, lengths, axis, grid)
         if trimmed is not None:
-            return cls(part, array, encodings, trimmed)
+            return cls(part, array, encodings, trimmed, is_trimmed=True)
         shape = stored_shape(array)
         if shape is None:
             return cls(part, array, *_by_stored_shape(array, encodings))
@@ -176,7 +177,7 @@ def _cropped_alike(pieces: Sequence[_Piece | None]) -> list[_Piece | None]:
     (shape,) = shapes
 
     def alike(piece: _Piece | None) -> _Piece | None:
-        if piece is None or stored_shape(piece.array) != shape:
+        if piece is None or piece.is_trimmed or stored_shape(piece.array) != shape:
             return piece
         return replace(piece, encodings=tuple(_stored(encoding, shape) for encoding in piece.encodings))
 
