@@ -14,6 +14,7 @@ from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.errors import NodeNotFoundError
 from virtualzarr_refs.manifest import InlineChunk
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata, same_metadata
+from virtualzarr_refs.sources.scanned import ScannedSource, Sources
 from virtualzarr_refs.value import Part, StoredValue
 
 if TYPE_CHECKING:
@@ -101,6 +102,9 @@ class VirtualGroup:
         By name.
     groups : mapping of str to VirtualGroup
         By name.
+    sources : mapping of str to ScannedSource
+        At the root: by url, what sources were when they were scanned. It is part of reference sets, and not of what
+        a key resolves to.
 
     Raises
     ------
@@ -111,6 +115,7 @@ class VirtualGroup:
     metadata: GroupMetadata = field(default_factory=GroupMetadata)
     arrays: Mapping[str, VirtualArray] = field(default_factory=dict[str, VirtualArray])
     groups: Mapping[str, VirtualGroup] = field(default_factory=dict[str, "VirtualGroup"])
+    sources: Sources = field(default_factory=dict[str, ScannedSource])
 
     def __post_init__(self) -> None:
         for name in (*self.arrays, *self.groups):

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
@@ -27,6 +27,7 @@ from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.metadata import Skipped
 from virtualzarr_refs.sources import Backend, Source, open_source
 from virtualzarr_refs.sources.read_ahead import ReadAhead, read_ahead
+from virtualzarr_refs.sources.scanned import look_at
 
 ENTRY_POINT_GROUP = "virtualzarr_refs.scanners"
 
@@ -208,7 +209,8 @@ def scan_source(source: Source, scanner: Scanner | str | None, options: ScanOpti
     """Read the chunk layout of a source that is open already; see `scan`. Warns of nothing."""
     with _places_errors(source.url):
         chosen = _choose_scanner(source) if scanner is None else _named_scanner(scanner)
-        return chosen.scan(source, options)
+        group = chosen.scan(source, options)
+        return replace(group, sources=look_at(source, group.urls))
 
 
 def scan_many(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
@@ -26,6 +26,7 @@ from virtualzarr_refs.combine.widening import Widening
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
+from virtualzarr_refs.sources.scanned import join_sources
 
 type Arrays = Sequence[VirtualArray | None]
 
@@ -77,7 +78,9 @@ class Concatenation:
             lengths = [1 if self.is_new else _length(group, self.dim) for group in self.groups]
             self.groups = Widening(self.dim, self.is_new, lengths, self.files, self.options).widen(self.groups)
             self._arrange()
-            return self._group("", self.groups, [_length(group, self.dim) for group in self.groups])
+            sources = join_sources(group.sources for group in self.groups)
+            lengths = [_length(group, self.dim) for group in self.groups]
+            return replace(self._group("", self.groups, lengths), sources=sources)
         return None
 
     def comparison(self) -> Comparison:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
@@ -15,6 +15,7 @@ from virtualzarr_refs.combine.values import files_of
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
+from virtualzarr_refs.sources.scanned import join_sources
 
 type Groups = Sequence[VirtualGroup | None]
 
@@ -48,7 +49,7 @@ def merge(groups: Iterable[VirtualGroup], **options: Any) -> VirtualGroup:  # no
     if not given:
         raise ValueError("there are no groups to put together")
     whole = _Merging(files_of(given), ConcatOptions.of({"compat": "no_conflicts", **options}))
-    result = whole.group("", given)
+    result = replace(whole.group("", given), sources=join_sources(group.sources for group in given))
     comparison = Comparison("", len(given), tuple(whole.findings))
     if not comparison.is_compatible:
         raise refusal(comparison)

@@ -15,6 +15,7 @@ from virtualzarr_refs.references.documents import DOCUMENT_NAMES, is_document_ke
 from virtualzarr_refs.references.generators import generate
 from virtualzarr_refs.references.nodes import build_group, parse_nodes, split_by_array
 from virtualzarr_refs.references.sidecar import TEMPLATE, sidecar_folder
+from virtualzarr_refs.references.source_columns import read_columns
 from virtualzarr_refs.references.templates import Templates
 from virtualzarr_refs.references.trust import Trust, as_prefixes
 from virtualzarr_refs.references.urls import SetUrls, folder_of
@@ -30,6 +31,7 @@ class _References:
     values: Mapping[str, object]
     templates: Templates = field(default_factory=Templates)
     generators: object = ()
+    sources: object = None
 
 
 def read_json(
@@ -115,7 +117,8 @@ def _parse_version(document: Mapping[str, object]) -> _References:
     if not isinstance(values, Mapping):
         raise ReferenceSetError(f'"refs" is not a JSON object: {values!r:.80}')
     templates = Templates.parse(document.get("templates", {}))
-    return _References(cast("Mapping[str, object]", values), templates, document.get("gen", ()))
+    values = cast("Mapping[str, object]", values)
+    return _References(values, templates, document.get("gen", ()), document.get("sources"))
 
 
 def _build(references: _References, urls: SetUrls, *, mask_fill_value: bool) -> VirtualGroup:
@@ -131,4 +134,5 @@ def _build(references: _References, urls: SetUrls, *, mask_fill_value: bool) -> 
             raise ReferenceSetError(f"a generator makes a second reference for {key!r}")
         chunks[key] = reference
     nodes = parse_nodes(read_documents(documents, urls), mask_fill_value=mask_fill_value)
-    return build_group(nodes, split_by_array(chunks.items(), nodes), urls)
+    group = build_group(nodes, split_by_array(chunks.items(), nodes), urls)
+    return replace(group, sources=read_columns(references.sources, urls))

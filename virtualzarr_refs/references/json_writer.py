@@ -28,6 +28,7 @@ from virtualzarr_refs.references.sidecar import (
     sidecar_folder,
     template_url,
 )
+from virtualzarr_refs.references.source_columns import write_columns
 from virtualzarr_refs.references.target import Target, open_target
 from virtualzarr_refs.references.variants import has_variants, materialise
 from virtualzarr_refs.references.zarr_v2_writer import write_array, write_group
@@ -90,7 +91,7 @@ def write_json(
     target = open_target(url, storage_options)
     if not overwrite and target.exists(url):
         raise FileExistsError(errno.EEXIST, "a reference set is there already; overwrite=True replaces it", redact(url))
-    require_no_secrets((url, *group.urls))
+    require_no_secrets((url, *group.urls, *group.sources))
     whole, files = _divide(group.loaded(), url, inline_threshold, materialise, storage_options)
     data = _encode(whole, url, zarr_format)
     replaced = _replaced_files(target, url, storage_options)
@@ -142,14 +143,15 @@ def _encode(group: VirtualGroup, url: str, zarr_format: int) -> bytes:
 
     templates = {TEMPLATE: template_url(sidecar_folder(url))} if _own_files(group) else {}
     _check_braces(group, templates)
-    references = _FORMATS[zarr_format](group)
-    document = {"version": 1, **({"templates": templates} if templates else {}), "refs": references}
+    members = {"templates": templates, "sources": write_columns(group.sources)}
+    present = {name: value for name, value in members.items() if value}
+    document = {"version": 1, **present, "refs": _FORMATS[zarr_format](group)}
     return ujson.dumps(document, escape_forward_slashes=False).encode()
 
 
 def _check_braces(group: VirtualGroup, templates: Mapping[str, str]) -> None:
     """Where a set has templates, readers take every pair of braces for the name of one."""
-    taken = [*templates.values(), *(url for url in group.urls if not url.startswith(PLACE))]
+    taken = [*templates.values(), *group.sources, *(url for url in group.urls if not url.startswith(PLACE))]
     wrong = [url for url in taken if templates and "{{" in url]
     if wrong:
         raise NotRepresentableError(

@@ -62,6 +62,13 @@ class SetUrls:
         self.trust.require(absolute)
         return absolute
 
+    def permitted(self, url: str) -> str | None:
+        """The url of a source, or None if the set may not point to it; see `resolve`."""
+        try:
+            return self.resolve(url)
+        except ReferenceSetError:
+            return None
+
     def sizes(self, urls: Iterable[str]) -> dict[str, int]:
         """Size in bytes of whole sources, of which references give only the url.
 

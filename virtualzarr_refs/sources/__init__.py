@@ -8,5 +8,6 @@ from virtualzarr_refs.sources.identity import SourceIdentity
 from virtualzarr_refs.sources.opening import Backend, open_source
 from virtualzarr_refs.sources.pool import SourcePool
 from virtualzarr_refs.sources.protocol import Source
+from virtualzarr_refs.sources.scanned import ScannedSource
 
-__all__ = ["Backend", "Source", "SourceIdentity", "SourcePool", "open_source"]
+__all__ = ["Backend", "ScannedSource", "Source", "SourceIdentity", "SourcePool", "open_source"]
