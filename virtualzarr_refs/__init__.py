@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from virtualzarr_refs.references.icechunk.opening import open_icechunk
     from virtualzarr_refs.scanning import Scanner, ScanOptions, scan, scan_many
     from virtualzarr_refs.store import VirtualStore
+    from virtualzarr_refs.virtual_xarray import from_xarray
 
 _HOME_OF = {
     "ArrayMetadata": "metadata",
@@ -88,6 +89,7 @@ _HOME_OF = {
     "compare": "combine",
     "concat": "combine",
     "drop_vars": "combine",
+    "from_xarray": "virtual_xarray",
     "keep_vars": "combine",
     "merge": "combine",
     "open_icechunk": "references.icechunk.opening",
@@ -138,6 +140,7 @@ __all__ = [
     "concat",
     "drop_vars",
     "from_virtualizarr",
+    "from_xarray",
     "keep_vars",
     "merge",
     "open_icechunk",

@@ -201,8 +201,21 @@ class VirtualGroup:
 
         return VirtualStore(self, **options)
 
-    def to_xarray(self, **options: Any) -> xr.Dataset:  # noqa: ANN401  passed on
-        """The group's arrays as an xarray dataset; `options` go to `xarray.open_dataset`."""
+    def to_xarray(self, *, virtual: bool = False, **options: Any) -> xr.Dataset:  # noqa: ANN401  passed on
+        """The group's arrays as an xarray dataset.
+
+        Parameters
+        ----------
+        virtual : bool
+            Whether variables are references that `xarray.concat`, `xarray.merge` and ``isel`` put together and take
+            apart, to be turned into a group again by `virtualzarr_refs.from_xarray`.
+        **options
+            Go to `xarray.open_dataset`; of a virtual dataset, to `virtualzarr_refs.virtual_xarray.open_virtual`.
+        """
+        if virtual:
+            from virtualzarr_refs.virtual_xarray import open_virtual  # noqa: PLC0415  xarray is slow to import
+
+            return open_virtual(self, **options)
         import xarray as xr  # noqa: PLC0415  slow to import
 
         return xr.open_dataset(cast("Any", self), engine="virtualzarr_refs", **options)

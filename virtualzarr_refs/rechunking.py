@@ -68,15 +68,32 @@ def rechunk(
             raise NodeNotFoundError(f"no variable has the dimension {name!r}")
 
     def change(path: str, array: VirtualArray) -> VirtualArray:
-        targets = _targets(array, chunks)
         try:
-            return rechunk_array(array, targets)
+            return rechunk_or_inline(array, _targets(array, chunks), storage_options)
         except UnsupportedError as error:
-            if value_bytes(array) <= MAX_INLINE:
-                return _inlined(array, targets, storage_options)
             raise error.at(node=path, url=next(iter(array.manifest.urls), None)) from None
 
     return group.map_arrays(change)
+
+
+def rechunk_or_inline(
+    array: VirtualArray, targets: Targets, storage_options: Mapping[str, object] | None = None
+) -> VirtualArray:
+    """Give an array other chunks along some axes; a small one is read where byte ranges do not allow it.
+
+    Raises
+    ------
+    UnsupportedError
+        If they do not, and the array is not small.
+    SourceError, DecodeError
+        If it cannot be read.
+    """
+    try:
+        return rechunk_array(array, targets)
+    except UnsupportedError:
+        if value_bytes(array) > MAX_INLINE:
+            raise
+        return _inlined(array, targets, storage_options)
 
 
 def rechunk_array(array: VirtualArray, targets: Targets) -> VirtualArray:
