@@ -48,6 +48,7 @@ NAMES = {
     "concat",
     "keep_vars",
     "drop_vars",
+    "from_xarray",
     "combine_by_coords",
     "combine_nested",
     "merge",
