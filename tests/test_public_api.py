@@ -54,6 +54,7 @@ NAMES = {
     "merge",
     "stack",
     "open_icechunk",
+    "to_shards",
     "open_refs",
     "rechunk",
     "scan",

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from virtualzarr_refs.references import open_refs, write_json
     from virtualzarr_refs.references.icechunk.opening import open_icechunk
     from virtualzarr_refs.scanning import Scanner, ScanOptions, scan, scan_many
+    from virtualzarr_refs.shards import to_shards
     from virtualzarr_refs.store import VirtualStore
     from virtualzarr_refs.virtual_xarray import from_xarray
 
@@ -98,6 +99,7 @@ _HOME_OF = {
     "scan": "scanning",
     "scan_many": "scanning",
     "stack": "combine",
+    "to_shards": "shards",
     "write_icechunk": "adapters.icechunk_writing",
     "write_json": "references",
 }
@@ -149,6 +151,7 @@ __all__ = [
     "scan",
     "scan_many",
     "stack",
+    "to_shards",
     "write_icechunk",
     "write_json",
 ]

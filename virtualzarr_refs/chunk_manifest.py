@@ -44,6 +44,11 @@ class ChunkManifest(Protocol):
         ...
 
     @property
+    def has_shards(self) -> bool:
+        """Whether there may be shards made up of byte ranges."""
+        ...
+
+    @property
     def is_missing(self) -> bool:
         """Whether no chunk is there at all."""
         ...

@@ -12,8 +12,9 @@ import numpy as np
 from virtualzarr_refs.chunk_grid import ChunkIndex, Shape
 from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.errors import NodeNotFoundError
-from virtualzarr_refs.manifest import InlineChunk
+from virtualzarr_refs.manifest import InlineChunk, Manifest, ShardChunk
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped, encode_metadata, same_metadata
+from virtualzarr_refs.sharding import ShardCodec, check_shards, shard_value
 from virtualzarr_refs.sources.scanned import ScannedSource, Sources
 from virtualzarr_refs.value import Part, StoredValue
 
@@ -39,7 +40,7 @@ class VirtualArray:
     Raises
     ------
     ValueError
-        If the manifest does not cover the chunk grid.
+        If the manifest does not cover the chunk grid, or its shards are not those of the metadata.
     """
 
     metadata: ArrayMetadata
@@ -51,6 +52,8 @@ class VirtualArray:
                 f"a manifest of {self.manifest.grid_shape} chunks does not cover a grid of "
                 f"{self.metadata.chunk_grid.grid_shape}"
             )
+        if isinstance(self.manifest, Manifest):
+            check_shards(self.metadata, self.manifest)
 
     @property
     def shape(self) -> Shape:
@@ -73,6 +76,8 @@ class VirtualArray:
         chunk = self.manifest.chunk(index)
         if chunk is None:
             return None
+        if isinstance(chunk, ShardChunk):
+            return shard_value(chunk, ShardCodec.of(self.metadata))
         part: Part = chunk.data if isinstance(chunk, InlineChunk) else chunk
         variant = self.manifest.variant_of(index)
         # DESIGN of the mixed codec: a little-endian number of the variant stands before the source's bytes.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import ChunkIndex, Shape
+from virtualzarr_refs.inner_chunks import InnerChunks
 
 MISSING = np.uint32(0xFFFFFFFF)
 """The url id of a chunk that lies in no source; it is inline, or else missing."""
@@ -40,7 +41,23 @@ class InlineChunk:
     data: bytes
 
 
-type Chunk = VirtualChunk | InlineChunk | None
+@dataclass(frozen=True, slots=True)
+class ShardChunk:
+    """Chunks of one source that make up a shard, together with an index that is made up.
+
+    Parameters
+    ----------
+    url : str
+        The source.
+    inner_chunks : InnerChunks
+        Where in it.
+    """
+
+    url: str
+    inner_chunks: InnerChunks
+
+
+type Chunk = VirtualChunk | InlineChunk | ShardChunk | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +76,9 @@ class Manifest:
         Which variant of the ``virtualzarr_refs.mixed`` codec each chunk uses.
     inline : mapping of int to bytes
         Chunks kept here, by position in C order.
+    inner_chunks : mapping of int to InnerChunks
+        For chunks that are shards made up of byte ranges, by position in C order; `offset` and `length` then say what
+        stretch of the source these ranges lie in.
 
     Raises
     ------
@@ -72,6 +92,7 @@ class Manifest:
     length: NDArray[np.uint32 | np.uint64]
     variant: NDArray[np.uint16] | None = None
     inline: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
+    inner_chunks: Mapping[int, InnerChunks] = field(default_factory=dict[int, InnerChunks])
 
     def __post_init__(self) -> None:
         columns: list[NDArray[Any]] = [self.url_id, self.offset, self.length]
@@ -81,6 +102,8 @@ class Manifest:
             raise ValueError(f"the columns differ in shape: {[column.shape for column in columns]}")
         if any(not 0 <= position < self.size for position in self.inline):
             raise ValueError("an inline chunk lies outside the grid")
+        if any(not 0 <= p < self.size or self.url_id.flat[p] == MISSING for p in self.inner_chunks):
+            raise ValueError("a shard lies outside the grid, or in no source")
         ids = np.asarray(self._constant_url()) if _is_constant(self.url_id) else self.url_id
         if np.any((ids != MISSING) & (ids >= len(self.urls))):
             raise ValueError("a chunk names a url that is not in the table")
@@ -97,8 +120,8 @@ class Manifest:
         return replace(cls.missing(grid_shape), inline=dict(chunks))
 
     @classmethod
-    def from_chunks(cls, grid_shape: Shape, chunks: Mapping[ChunkIndex, Chunk]) -> Self:
-        """A manifest of chunk objects; for small grids and tests."""
+    def from_chunks(cls, grid_shape: Shape, chunks: Mapping[ChunkIndex, VirtualChunk | InlineChunk | None]) -> Self:
+        """A manifest of chunk objects, none of them a shard; for small grids and tests."""
         urls = sorted({chunk.url for chunk in chunks.values() if isinstance(chunk, VirtualChunk)})
         ids = {url: np.uint32(i) for i, url in enumerate(urls)}
         url_id = np.full(grid_shape, MISSING, np.uint32)
@@ -108,7 +131,7 @@ class Manifest:
             if isinstance(chunk, VirtualChunk):
                 url_id[index] = ids[chunk.url]
                 offset[index], length[index] = chunk.byte_range.offset, chunk.byte_range.length
-            elif chunk is not None:
+            elif isinstance(chunk, InlineChunk):
                 inline[_position(index, grid_shape)] = chunk.data
         return cls(tuple(urls), url_id, offset, length, inline=inline)
 
@@ -131,6 +154,11 @@ class Manifest:
     def has_inline(self) -> bool:
         """Whether there are inline chunks."""
         return bool(self.inline)
+
+    @property
+    def has_shards(self) -> bool:
+        """Whether there are shards made up of byte ranges."""
+        return bool(self.inner_chunks)
 
     @property
     def is_missing(self) -> bool:
@@ -157,6 +185,8 @@ class Manifest:
             raise IndexError(f"{index} is no chunk index of a grid of {self.grid_shape}")
         url_id = self.url_id[index]
         if url_id != MISSING:
+            if self.inner_chunks and (inner := self.inner_chunks.get(_position(index, self.grid_shape))):
+                return ShardChunk(self.urls[url_id], inner)
             byte_range = ByteRange(int(self.offset[index]), int(self.length[index]))
             return VirtualChunk(self.urls[url_id], byte_range)
         if self.inline:
@@ -229,7 +259,8 @@ class Manifest:
         """Stored bytes of all chunks."""
         positions = self.virtual_positions()
         virtual = int(_take(self.length, positions).sum())
-        return virtual + sum(map(len, self.inline.values()))
+        gaps = sum(inner.span.length - inner.nbytes for inner in self.inner_chunks.values())
+        return virtual - gaps + sum(map(len, self.inline.values()))
 
     def rename_urls(self, rename: Callable[[str], str]) -> Self:
         """The same manifest with every url put through `rename`."""
@@ -256,7 +287,8 @@ class Manifest:
             here = inline[slice(*np.searchsorted(inline, (block.start, block.stop)))].tolist()
             data = {position - start: self.inline[position] for position in here}
             variants = None if variant is None else variant[block]
-            yield start, Manifest(self.urls, url_id[block], offset[block], length[block], variants, data)
+            inner = {p - start: chunks for p, chunks in self.inner_chunks.items() if start <= p < block.stop}
+            yield start, Manifest(self.urls, url_id[block], offset[block], length[block], variants, data, inner)
 
     def _virtual_blocks(self, size: int) -> NDArray[np.intp]:
         """Numbers of the blocks of `size` positions with chunks that lie in a source."""
@@ -271,7 +303,9 @@ class Manifest:
         if self.grid_shape != other.grid_shape or dict(self.inline) != dict(other.inline):
             return False
         mine, theirs = self.virtual_positions(), other.virtual_positions()
-        if not np.array_equal(mine, theirs):
+        if not np.array_equal(mine, theirs) or self.inner_chunks.keys() != other.inner_chunks.keys():
+            return False
+        if not all(inner.equals(other.inner_chunks[position]) for position, inner in self.inner_chunks.items()):
             return False
         return all(np.array_equal(a, b) for a, b in zip(self._used(mine), other._used(mine), strict=True))
 
@@ -304,7 +338,7 @@ class Manifest:
 
     def __reduce__(self) -> tuple[object, ...]:
         columns = (self.url_id, self.offset, self.length, self.variant)
-        return _restore, (type(self), self.urls, tuple(map(_pack, columns)), self.inline)
+        return _restore, (type(self), self.urls, tuple(map(_pack, columns)), self.inline, self.inner_chunks)
 
     def __repr__(self) -> str:
         return f"Manifest(grid_shape={self.grid_shape}, {len(self.urls)} urls, {len(self.inline)} inline chunks)"
@@ -351,6 +385,7 @@ def _restore(
     urls: tuple[str, ...],
     columns: Sequence[NDArray[Any] | tuple[np.generic, Shape] | None],
     inline: Mapping[int, bytes],
+    inner_chunks: Mapping[int, InnerChunks],
 ) -> Manifest:
     url_id, offset, length, variant = map(_unpack, columns)
-    return kind(urls, cast("Any", url_id), cast("Any", offset), cast("Any", length), variant, inline)
+    return kind(urls, cast("Any", url_id), cast("Any", offset), cast("Any", length), variant, inline, inner_chunks)

@@ -13,7 +13,6 @@ from functools import cache, cached_property
 from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, ByteRange
 from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
 from virtualzarr_refs.hierarchy import VirtualGroup
-from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.sources import Backend, SourceIdentity, SourcePool
 from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.value import StoredValue, read_values
@@ -213,7 +212,7 @@ class ValueReader:
             return [_failure(error) for _ in values]
 
     def _remote_url(self, value: StoredValue) -> str | None:
-        urls = (part.url for part in value.parts if isinstance(part, VirtualChunk))
+        urls = (part.url for part in value.parts if not isinstance(part, bytes))
         return next((url for url in urls if not self._is_local(url)), None)
 
     def _is_local(self, url: str) -> bool:

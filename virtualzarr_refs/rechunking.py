@@ -18,6 +18,7 @@ from virtualzarr_refs.errors import NodeNotFoundError, UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.manifest_cutting import Pieces, join, split
+from virtualzarr_refs.shards.plain import without_shards
 
 MAX_INLINE = 1 << 20
 """Bytes of the values of an array that is read and kept inline, where its chunks cannot be cut or joined."""
@@ -73,7 +74,7 @@ def rechunk(
         except UnsupportedError as error:
             raise error.at(node=path, url=next(iter(array.manifest.urls), None)) from None
 
-    return group.map_arrays(change)
+    return without_shards(group).map_arrays(change)
 
 
 def rechunk_or_inline(

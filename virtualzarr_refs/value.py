@@ -2,14 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.sources import SourcePool
 
-type Part = bytes | VirtualChunk
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gather:
+    """Byte ranges of one source, one after the other; as columns, for a shard may have very many.
+
+    Parameters
+    ----------
+    url : str
+        The source.
+    offset : ndarray
+        Where each range begins in the source, in bytes.
+    ends : ndarray
+        Where each ends in the gather, in bytes; ascending.
+    """
+
+    url: str
+    offset: NDArray[np.integer[Any]]
+    ends: NDArray[np.integer[Any]]
+
+    @property
+    def length(self) -> int:
+        """Bytes of all ranges."""
+        return int(self.ends[-1]) if self.ends.size else 0
+
+    @property
+    def span(self) -> ByteRange:
+        """The shortest range of the source that has all ranges."""
+        if not self.ends.size:
+            return ByteRange(0, 0)
+        lengths = np.diff(self.ends, prepend=self.ends.dtype.type(0))
+        start = int(self.offset.min())
+        return ByteRange(start, int((self.offset + lengths).max()) - start)
+
+    def slice(self, start: int, stop: int) -> tuple[VirtualChunk, ...]:
+        """The ranges from byte `start` to byte `stop` of the gather, which lie in it and are not empty."""
+        first, last = (int(i) for i in np.searchsorted(self.ends, np.array((start + 1, stop), self.ends.dtype)))
+        ends = self.ends[first : last + 1].tolist()
+        begin = int(self.ends[first - 1]) if first else 0
+        parts: list[VirtualChunk] = []
+        for offset, end in zip(self.offset[first : last + 1].tolist(), ends, strict=True):
+            byte_range = ByteRange(offset, end - begin).slice(max(0, start - begin), min(stop, end) - begin)
+            if byte_range.length:
+                parts.append(VirtualChunk(self.url, byte_range))
+            begin = end
+        return tuple(parts)
+
+
+type FlatPart = bytes | VirtualChunk
+type Part = FlatPart | Gather
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +71,8 @@ class StoredValue:
 
     Parameters
     ----------
-    parts : tuple of (bytes or VirtualChunk)
-        One for metadata and plain chunks; two for a chunk of an array with variants.
+    parts : tuple of (bytes, VirtualChunk or Gather)
+        One for metadata and plain chunks; two for a chunk of an array with variants, and for a file used as a shard.
     """
 
     parts: tuple[Part, ...]
@@ -38,9 +91,19 @@ class StoredValue:
             length = _part_length(part)
             first, last = max(start - position, 0), min(stop - position, length)
             if first < last:
-                kept.append(_slice_part(part, first, last))
+                kept.extend(_slice_part(part, first, last))
             position += length
         return StoredValue(tuple(kept))
+
+    def flat(self) -> Sequence[FlatPart]:
+        """The parts, and instead of gathers their ranges."""
+        flat: list[FlatPart] = []
+        for part in self.parts:
+            if isinstance(part, Gather):
+                flat.extend(part.slice(0, part.length))
+            else:
+                flat.append(part)
+        return flat
 
 
 def read_values(values: Sequence[StoredValue], pool: SourcePool) -> list[bytes | memoryview]:
@@ -63,35 +126,36 @@ def read_values(values: Sequence[StoredValue], pool: SourcePool) -> list[bytes |
     SourceError
         If a source is missing, unreadable, or shorter than a byte range says.
     """
-    if len(values) == 1 and len(values[0].parts) == 1:
-        return [_read_part(values[0].parts[0], pool)]  # the way of most reads, and three times as fast
+    flat = [value.flat() for value in values]
+    if len(flat) == 1 and len(flat[0]) == 1:
+        return [_read_part(flat[0][0], pool)]  # the way of most reads, and three times as fast
     wanted: dict[str, dict[ByteRange, None]] = {}
-    for part in _parts(values):
+    for part in itertools.chain.from_iterable(flat):
         if isinstance(part, VirtualChunk):
             wanted.setdefault(part.url, {})[part.byte_range] = None
     fetched: dict[VirtualChunk, memoryview] = {}
     for url, ranges in wanted.items():
         buffers = pool.read(url, list(ranges))
         fetched.update((VirtualChunk(url, r), buffer) for r, buffer in zip(ranges, buffers, strict=True))
-    return [_join([part if isinstance(part, bytes) else fetched[part] for part in value.parts]) for value in values]
+    return [_join([part if isinstance(part, bytes) else fetched[part] for part in parts]) for parts in flat]
 
 
-def _read_part(part: Part, pool: SourcePool) -> bytes | memoryview:
+def _read_part(part: FlatPart, pool: SourcePool) -> bytes | memoryview:
     return part if isinstance(part, bytes) else pool.read(part.url, [part.byte_range])[0]
 
 
-def _parts(values: Iterable[StoredValue]) -> Iterable[Part]:
-    return (part for value in values for part in value.parts)
-
-
 def _part_length(part: Part) -> int:
-    return len(part) if isinstance(part, bytes) else part.byte_range.length
+    if isinstance(part, VirtualChunk):
+        return part.byte_range.length
+    return len(part) if isinstance(part, bytes) else part.length
 
 
-def _slice_part(part: Part, start: int, stop: int) -> Part:
+def _slice_part(part: Part, start: int, stop: int) -> tuple[Part, ...]:
     if isinstance(part, bytes):
-        return part[start:stop]
-    return VirtualChunk(part.url, part.byte_range.slice(start, stop))
+        return (part[start:stop],)
+    if isinstance(part, Gather):
+        return part.slice(start, stop)
+    return (VirtualChunk(part.url, part.byte_range.slice(start, stop)),)
 
 
 def _join(buffers: Sequence[bytes | memoryview]) -> bytes | memoryview:

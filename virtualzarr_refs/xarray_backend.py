@@ -21,6 +21,7 @@ from virtualzarr_refs.lazy_array import LazyArray
 from virtualzarr_refs.references import open_refs
 from virtualzarr_refs.references.recognition import Openable, has_reference_name, is_reference_set
 from virtualzarr_refs.scanning import MATERIALISE_LIMIT, TARGET_CHUNK_SIZE, scan
+from virtualzarr_refs.shards.plain import without_shards
 from virtualzarr_refs.sources import Backend
 from virtualzarr_refs.store import VirtualStore
 from virtualzarr_refs.unlimited_dimensions import UnlimitedDimensions
@@ -175,7 +176,7 @@ class _Opened:
 
     @classmethod
     def of(cls, openable: Openable, how: OpenOptions) -> _Opened:
-        root = how.hierarchy(openable)
+        root = without_shards(how.hierarchy(openable))  # dask's chunks are best those of the file
         source = os.fspath(openable) if isinstance(openable, str | os.PathLike) else None
         return cls(root, root.to_store(**how.reading), how.reading, source, UnlimitedDimensions.of(root))
 

@@ -26,6 +26,7 @@ from virtualzarr_refs.combine.widening import Widening
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
+from virtualzarr_refs.shards.plain import without_shards
 from virtualzarr_refs.sources.scanned import join_sources
 
 type Arrays = Sequence[VirtualArray | None]
@@ -67,7 +68,7 @@ class Concatenation:
         ValueError
             If there are none.
         """
-        given = [group.loaded() for group in groups]
+        given = [without_shards(group.loaded()) for group in groups]
         if not given:
             raise ValueError("there are no groups to put together")
         return cls(given, dim, options, files_of(given), not has_dimension(given, dim))

@@ -21,7 +21,7 @@ from virtualzarr_refs.direct.groups import Group, groups
 from virtualzarr_refs.direct.pipelines import Pipelines
 from virtualzarr_refs.errors import DecodeError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualArray
-from virtualzarr_refs.manifest import VirtualChunk
+from virtualzarr_refs.manifest import ShardChunk, VirtualChunk
 
 
 class ChunkReader:
@@ -123,6 +123,8 @@ class ChunkReader:
         chunk = self._manifest.chunk(index)
         if isinstance(chunk, VirtualChunk):
             return self._values.read_range(chunk.url, chunk.byte_range)
+        if isinstance(chunk, ShardChunk):
+            raise DecodeError(f"chunk {index} is a shard, which zarr has to read")
         return None if chunk is None else chunk.data
 
     def _decode(self, index: ChunkIndex, data: Data) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from virtualzarr_refs.chunk_grid import ChunkKeyEncoding, Shape
 from virtualzarr_refs.errors import ReferenceSetError
+from virtualzarr_refs.inner_chunks import InnerChunks
 from virtualzarr_refs.manifest import MISSING, Manifest
 from virtualzarr_refs.references.chunk_keys import decode_keys
 from virtualzarr_refs.references.chunk_values import PREFIX_LENGTH, Reference, decode_inline, malformed
@@ -56,12 +57,15 @@ class Grid:
         Length of what stands before a chunk's own name in its key, in characters.
     has_variants : bool
         Whether its chunks are encoded in different ways.
+    has_shards : bool
+        Whether they are shards, and byte ranges may make up one.
     """
 
     shape: Shape
     encoding: ChunkKeyEncoding
     start: int
     has_variants: bool
+    has_shards: bool = False
 
 
 def read_manifest(keyed: Keyed, grid: Grid, urls: SetUrls) -> tuple[Manifest, list[str]]:
@@ -96,7 +100,10 @@ def read_manifest(keyed: Keyed, grid: Grid, urls: SetUrls) -> tuple[Manifest, li
     kept = _inside(keyed, inside)
     references = [i for i, value in enumerate(kept.values) if type(value) in (list, tuple)]
     inline = _read_inline(kept, positions, set(references))
+    shards = _take_indexes(kept, references) if grid.has_shards else {}
     manifest = _read_columns(kept, references, positions, grid, urls)
+    if shards:
+        manifest = replace(manifest, inner_chunks={int(positions[i]): inner for i, inner in shards.items()})
     outside = [key for key, within in zip(keyed.keys, inside.tolist(), strict=True) if not within]
     return _with_inline(manifest, inline, has_variants=grid.has_variants), outside
 
@@ -124,6 +131,29 @@ def _read_inline(keyed: Keyed, positions: NDArray[np.intp], references: set[int]
         return {}
     pairs = ((i, value) for i, value in enumerate(keyed.values) if i not in references)
     return {int(positions[i]): decode_inline(value, keyed.keys[i]) for i, value in pairs}
+
+
+def _take_indexes(keyed: Keyed, places: Sequence[int]) -> dict[int, InnerChunks]:
+    """Take the indexes of shards from the references that have one, and say where those are."""
+    indexes: dict[int, InnerChunks] = {}
+    for i in places:
+        reference = cast("Reference", keyed.values[i])
+        if len(reference) == 4 and isinstance(reference[3], str):
+            indexes[i] = _read_index(reference, keyed.keys[i])
+            keyed.values[i] = reference[:3]
+    return indexes
+
+
+def _read_index(reference: Reference, key: str) -> InnerChunks:
+    try:
+        inner = InnerChunks.from_bytes(decode_inline(reference[3], key))
+    except ReferenceSetError:
+        raise
+    except ValueError as error:
+        raise ReferenceSetError(f"the index of the shard {key!r} cannot be read: {error}") from error
+    if (inner.span.offset, inner.span.length) != (*reference[1:3],):
+        raise ReferenceSetError(f"the shard {key!r} does not lie where its index says")
+    return inner
 
 
 def _read_columns(

@@ -3,6 +3,9 @@
 ``[url]`` is a whole source, ``[url, offset, length]`` a part of one; a text is the bytes themselves, in base64 if it
 begins so. Where the chunks of an array are encoded in different ways (the codec ``virtualzarr_refs.mixed``) a
 reference has the number of the variant as its fourth element, and a chunk that is written out begins with that number.
+
+Where byte ranges of a file make up a shard (the codec ``sharding_indexed``), the fourth element is a text: pairs of
+offset and length in the file, one for each inner chunk, as the index of a shard has them; in base64.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ PREFIX_LENGTH = 2
 """Bytes of the number of a variant; see the codec ``virtualzarr_refs.mixed``."""
 
 type Reference = Sequence[str | int]
+"""The url, two numbers, and a number or a text; see the module."""
 type Value = str | Reference
 
 
@@ -84,7 +88,16 @@ def _rows(manifest: Manifest, positions: NDArray[np.intp]) -> Iterable[Reference
     columns: list[list[Any]] = [np.array(manifest.urls, object)[ids].tolist(), offset.tolist(), length.tolist()]
     if manifest.variant is not None:
         columns.append(manifest.variant.reshape(-1)[positions].tolist())
-    return zip(*columns, strict=True)
+    rows = zip(*columns, strict=True)
+    return _shard_rows(manifest, positions, rows) if manifest.inner_chunks else rows
+
+
+def _shard_rows(
+    manifest: Manifest, positions: NDArray[np.intp], rows: Iterable[tuple[str | int, ...]]
+) -> Iterator[Reference]:
+    for position, row in zip(positions.tolist(), rows, strict=True):
+        inner = manifest.inner_chunks.get(position)
+        yield row if inner is None else (*row, encode_inline(inner.to_bytes()))
 
 
 def _stored_values(manifest: Manifest) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from virtualzarr_refs.references.chunk_columns import Grid, Keyed, read_manifest
 from virtualzarr_refs.references.documents import ZARRAY, ZATTRS, ZGROUP, Documents
 from virtualzarr_refs.references.urls import SetUrls
 from virtualzarr_refs.references.zarr_v2_reader import read_array, read_group
+from virtualzarr_refs.sharding import is_sharded
 
 _MIXED = "virtualzarr_refs.mixed"
 
@@ -148,7 +149,7 @@ def _build_array(
     path: str, metadata: ArrayMetadata, encoding: ChunkKeyEncoding, keyed: Keyed, urls: SetUrls
 ) -> tuple[VirtualArray, list[str]]:
     has_variants = any(codec.get("name") == _MIXED for codec in metadata.codecs)
-    grid = Grid(metadata.chunk_grid.grid_shape, encoding, start=len(path) + 1, has_variants=has_variants)
+    grid = Grid(metadata.chunk_grid.grid_shape, encoding, len(path) + 1, has_variants, is_sharded(metadata))
     try:
         manifest, outside = read_manifest(keyed, grid, urls)
         return VirtualArray(metadata, manifest), outside

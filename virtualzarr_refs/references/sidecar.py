@@ -114,7 +114,7 @@ def _move_chunks(path: str, manifest: Manifest) -> tuple[SidecarFile, Manifest]:
     offset.reshape(-1)[positions] = ends[:-1]
     length.reshape(-1)[positions] = np.diff(ends)
     urls = (*manifest.urls, f"{PLACE}/{file.name}")
-    return file, Manifest(urls, url_id, offset, length, manifest.variant)
+    return file, Manifest(urls, url_id, offset, length, manifest.variant, inner_chunks=manifest.inner_chunks)
 
 
 def _file_name(path: str, chunks: tuple[bytes, ...]) -> str:

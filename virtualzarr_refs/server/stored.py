@@ -12,7 +12,7 @@ from virtualzarr_refs.server.contents import Bytes, Representation, digest
 from virtualzarr_refs.server.documents import Documents
 from virtualzarr_refs.sources import SourceIdentity
 from virtualzarr_refs.sources.checks import require_within
-from virtualzarr_refs.value import StoredValue
+from virtualzarr_refs.value import Gather, Part, StoredValue
 
 
 class StoredContents:
@@ -72,14 +72,24 @@ class StoredContents:
         SourceError
             If a source cannot be looked at, or is shorter than the value needs.
         """
-        return [await self._identity(part) if isinstance(part, VirtualChunk) else None for part in value.parts]
+        return [None if isinstance(part, bytes) else await self._identity(part) for part in value.parts]
 
-    async def _identity(self, chunk: VirtualChunk) -> SourceIdentity:
-        identity = await self._reader.identity_async(chunk.url)
-        require_within(chunk.url, [chunk.byte_range], identity.size)
+    async def _identity(self, part: VirtualChunk | Gather) -> SourceIdentity:
+        identity = await self._reader.identity_async(part.url)
+        require_within(part.url, [part.span if isinstance(part, Gather) else part.byte_range], identity.size)
         return identity
 
 
 def _etag(value: StoredValue, identities: Sequence[SourceIdentity | None]) -> str:
     facts = zip(value.parts, identities, strict=True)
-    return digest(*(part if isinstance(part, bytes) else repr((part, identity)).encode() for part, identity in facts))
+    return digest(*(fact for part, identity in facts for fact in _facts(part, identity)))
+
+
+def _facts(part: Part, identity: SourceIdentity | None) -> Iterator[bytes]:
+    """What tells a part from others."""
+    if isinstance(part, bytes):
+        yield part
+    elif isinstance(part, Gather):
+        yield from (part.offset.tobytes(), part.ends.tobytes(), repr((part.url, identity)).encode())
+    else:
+        yield repr((part, identity)).encode()

@@ -13,6 +13,7 @@ from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import ArrayMetadata, NodeMetadata
 from virtualzarr_refs.references.icechunk.locations import location_of
 from virtualzarr_refs.references.variants import has_variants
+from virtualzarr_refs.shards.plain import without_shards
 
 MAX_NAMED = 10
 """Nodes that a refusal names."""
@@ -49,7 +50,7 @@ def adapt(group: VirtualGroup, *, nan_as_text: bool) -> Adaptation:
     NotRepresentableError
         The message lists the nodes, the reasons and the ways out.
     """
-    groups = group.map_arrays(lambda _, array: replace(array, metadata=_metadata(array)))
+    groups = without_shards(group).map_arrays(lambda _, array: replace(array, metadata=_metadata(array)))
     adapted = _with_texts(groups) if nan_as_text else groups
     reasons = {path or "/": reason for path, node in adapted.walk() if (reason := _reason(node))}
     if reasons:
