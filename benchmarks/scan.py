@@ -36,7 +36,7 @@ def _race(path: Path, ratios: dict[str, float]) -> Race:
     peers = {"virtualizarr": _virtualizarr, "kerchunk": _kerchunk}
     subjects: dict[str, Callable[[], Any]] = {OURS: lambda: vzr.scan(path)}
     subjects |= {name: _bound(scan, path) for name, scan in peers.items() if find_spec(name) is not None}
-    return Race("scan", path.name, subjects, _same, ratios, rounds=3)
+    return Race("scan", path.name, subjects, same_places, ratios, rounds=3)
 
 
 def _bound(scan: Callable[[Path], Any], path: Path) -> Callable[[], Any]:
@@ -58,7 +58,8 @@ def _kerchunk(path: Path) -> Any:  # noqa: ANN401  a document of that library
     return SingleHdf5ToZarr(str(path), inline_threshold=0).translate()
 
 
-def _same(ours: vzr.VirtualGroup, theirs: Any) -> bool:  # noqa: ANN401  of one of the peers
+def same_places(ours: vzr.VirtualGroup, theirs: Any) -> bool:  # noqa: ANN401  of one of the peers
+    """Whether a peer's references give every chunk the same place as ours."""
     expected = {path: _of_manifest(array) for path, array in ours.walk_arrays()}
     found = _of_document(theirs["refs"]) if isinstance(theirs, dict) else dict(_of_group(theirs._group))  # noqa: SLF001
     return found.keys() == expected.keys() and all(_agree(expected[path], sorted(found[path])) for path in found)

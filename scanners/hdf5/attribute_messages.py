@@ -5,7 +5,7 @@ HDF5 File Format Specification 3.0, IV.A.2.m "The Attribute Message" and IV.A.2.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scanners.hdf5.global_heap import GlobalHeaps
@@ -49,6 +49,16 @@ class AttributeMessage:
             strings = self._strings(heaps)
             return None if strings is None else (self.head, strings)
         return None
+
+    def heaps(self, width: int) -> Iterator[int]:
+        """Addresses of the heap collections that values of variable length lie in; addresses are `width` bytes wide."""
+        if not _describes_itself(self.head) or self._datatype()[0] != _VARIABLE_LENGTH:
+            return
+        step = 8 + width
+        for start in range(0, len(self.values) // step * step, step):
+            length, address, _ = _unpack_reference(self.values[start : start + step], width)
+            if length:
+                yield address
 
     def _datatype(self) -> tuple[int, int]:
         """Class, and the first of its bits."""

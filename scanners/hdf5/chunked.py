@@ -48,13 +48,16 @@ FEW_CHUNKS = 100
 
 
 def _read_chunks(stored: Stored, grid: RegularGrid) -> ChunkTable:
+    few = math.prod(grid.grid_shape) <= FEW_CHUNKS
     with suppress(FormatError):  # an index that we cannot make sense of is libhdf5's to judge
-        if math.prod(grid.grid_shape) > FEW_CHUNKS:
-            return read_index(_index_request(stored, grid))
-        if stored.record.header is not None:
+        if few and stored.record.header is not None:
             request = _index_request(stored, grid)
             if request.layout.index_type is IndexType.BTREE1 and not request.is_empty:
                 return read_leaf(request, stored.facts.headers)
+    with suppress(FormatError):
+        # libhdf5 would read the nodes of a remote index one after the other.
+        if not few or local_path(stored.facts.url) is None:
+            return read_index(_index_request(stored, grid))
     return _list_chunks(stored, grid)
 
 

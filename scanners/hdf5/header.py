@@ -16,6 +16,7 @@ from numcodecs.checksum32 import jenkins_lookup3
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.errors import FormatError, SourceTruncatedError
 from virtualzarr_refs.sources import Source
+from virtualzarr_refs.sources.read_ahead import ReadAhead
 
 DATASPACE = 1
 DATATYPE = 3
@@ -150,12 +151,20 @@ class HeaderReader:
         ValueError
             If it starts beyond the end of the file.
         """
+        if isinstance(self.source, ReadAhead):  # keeps what it read, in pieces of its own
+            return self._piece_of(self.source, address, length)
         number, skip = divmod(self.base + address, _BLOCK)
         block = self._blocks.get(number) or self._load(number)
         if skip + length <= len(block):
             return block[skip : skip + length]
         room = self.source.identity().size - self.base - address
         return bytes(self.source.read([ByteRange(self.base + address, max(0, min(length, room)))])[0])
+
+    def _piece_of(self, source: ReadAhead, address: int, length: int) -> bytes:
+        room = source.identity().size - self.base - address
+        if room <= 0:
+            raise ValueError("it lies beyond the end of the file")
+        return bytes(source.read_on(ByteRange(self.base + address, min(length, room))))
 
     def _load(self, number: int) -> bytes:
         if len(self._blocks) >= _MAX_KEPT:

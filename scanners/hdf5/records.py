@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -116,3 +116,9 @@ class GroupRecord:
     attributes: Mapping[str, Any]
     datasets: dict[str, DatasetRecord] = field(default_factory=dict[str, DatasetRecord])
     groups: dict[str, GroupRecord] = field(default_factory=dict[str, "GroupRecord"])
+
+    def walk_datasets(self) -> Iterator[DatasetRecord]:
+        """All datasets of the group and of the groups beneath."""
+        yield from self.datasets.values()
+        for child in self.groups.values():
+            yield from child.walk_datasets()

@@ -16,6 +16,7 @@ from scanners.hdf5.dimensions import NetCDFView, netcdf_view, visible_attributes
 from scanners.hdf5.global_heap import GlobalHeaps
 from scanners.hdf5.header import HeaderReader
 from scanners.hdf5.opening import h5py_errors, open_hdf5, signature_offset
+from scanners.hdf5.prefetching import prefetch, prefetch_indexes
 from scanners.hdf5.records import DatasetRecord, GroupRecord
 from scanners.hdf5.stored import SourceFacts
 from scanners.hdf5.tree import Walk, object_key
@@ -52,7 +53,9 @@ class HDF5Scanner:
         with open_hdf5(source) as file:
             files = _Files.of(file, source)
             is_local = local_path(source.url) is not None
+            prefetch(file, files.own.headers, source)
             root = Walk(skips, is_local, GlobalHeaps(files.own.headers)).root(file)
+            prefetch_indexes(root, files.own, source)
             build = _Build(netcdf_view(root), files, skips, options)
             group = build.group(root)
         return replace(group, metadata=replace(group.metadata, skipped=tuple(skips.records)))

@@ -1,5 +1,6 @@
 """A remote file gives what the same file on disk gives, in few requests."""
 
+import threading
 from pathlib import Path
 
 import h5py
@@ -9,6 +10,7 @@ import pytest
 import virtualzarr_refs as vzr
 from virtualzarr_refs.errors import SourceError
 from virtualzarr_refs.sources import read_ahead
+from virtualzarr_refs.sources.remote import RemoteSource
 
 SAMPLES = sorted((Path(__file__).parents[3] / "sample_data").glob("*.nc"))
 BACKENDS = ["fsspec", "obstore"]
@@ -79,6 +81,34 @@ def test_nothing_is_fetched_twice_and_little_is_waited_for(server, path, tight):
     server.files["/once.h5"] = path.read_bytes()
     assert_same(vzr.scan(f"{server.url}/once.h5"), vzr.scan(path))
     assert server.sent("/once.h5") <= 1.05 * path.stat().st_size
+
+
+@pytest.fixture
+def trips(monkeypatch):
+    """What was fetched together, one after the other; other threads fetch at the same time."""
+    made, fetch = [], RemoteSource.fetch
+
+    def noted(source, spans):
+        if threading.current_thread() is threading.main_thread():
+            made.append(spans)
+        return fetch(source, spans)
+
+    monkeypatch.setattr(RemoteSource, "fetch", noted)
+    return made
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_what_lies_apart_is_fetched_level_by_level(server, tmp_path, tight, trips, libver):
+    path = tmp_path / "apart.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        for number in range(60):
+            name = f"g{number % 4}/g/v{number}"
+            options = {"chunks": (50,), "maxshape": (None,), "compression": 1}
+            dataset = file.create_dataset(name, data=np.random.default_rng(0).random(8000), **options)
+            dataset.attrs["units"] = f"m{number}"
+    server.files["/apart.h5"] = path.read_bytes()
+    assert_same(vzr.scan(f"{server.url}/apart.h5"), vzr.scan(path))
+    assert len(trips) <= 15
 
 
 @pytest.mark.parametrize("number", range(0, 12, 2))
