@@ -8,7 +8,7 @@ WORKERS ?= auto
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check lint format typecheck imports lock samples clean env
+.PHONY: help demo test bench check lint format typecheck imports lock samples clean env javascript
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z]*\): .*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -17,7 +17,7 @@ help:  ## list the targets
 demo: env  ## scan the sample files, open them through xarray, compare with a direct read
 	@$(BIN)/python sample_data/demo.py
 
-test: env  ## run the tests, warnings as errors
+test: env javascript  ## run the tests, warnings as errors
 	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 check: lint typecheck imports test  ## what CI runs: lint, format, types, import directions, tests
@@ -53,3 +53,6 @@ clean:  ## remove environments, caches and builds
 
 env:
 	@sh tools/bootstrap.sh
+
+javascript: env
+	@sh tools/javascript.sh

@@ -97,3 +97,8 @@ def test_an_answer_that_breaks_off_is_seen_as_such(large):  # noqa: F811
 def test_an_address_that_is_taken():
     with listen("127.0.0.1", 0) as listening, pytest.raises(OSError, match="in use"):
         listen("127.0.0.1", listening.getsockname()[1])
+
+
+def test_small_answers_do_not_wait_for_acknowledgements():
+    with listen("127.0.0.1", 0) as listening:
+        assert listening.proto == socket.IPPROTO_TCP  # without it asyncio leaves Nagle's algorithm on

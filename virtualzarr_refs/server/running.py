@@ -14,11 +14,23 @@ from uvicorn.config import LOGGING_CONFIG
 GRACE = 10
 """Seconds that answers which are on their way get when the server is told to stop."""
 
+_BACKLOG = 2048
+"""Connections that may wait to be accepted."""
+
 
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0 takes one that is free. Raises OSError if the address cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=2048)
+    # asyncio turns off Nagle's algorithm only for sockets that name their protocol; with it, answers take 40 ms.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(_BACKLOG)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
 
 
 def serve(app: ASGIApp, listening: socket.socket, *, access_log: bool = True) -> None:
