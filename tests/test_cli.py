@@ -87,6 +87,13 @@ def edit(path, key, change):
 # ── The program ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_scan_keeps_what_it_found(january, monkeypatch):
+    assert run("scan", "january.nc", "-o", "a.json", "--cache", "kept").exit_code == 0
+    monkeypatch.setattr("virtualzarr_refs.scanning.find_scanner", lambda _: pytest.fail("scanned again"))
+    assert run("scan", "january.nc", "-o", "b.json", "--cache", "kept").exit_code == 0
+    assert Path("a.json").read_bytes() == Path("b.json").read_bytes()
+
+
 def test_version():
     assert run("--version").output == f"vzrefs, version {vzr.__version__}\n"
 

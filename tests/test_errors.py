@@ -5,6 +5,7 @@ import pytest
 
 from virtualzarr_refs import errors
 from virtualzarr_refs.errors import (
+    CacheWarning,
     DecodeError,
     FormatError,
     IncompatibleError,
@@ -34,6 +35,7 @@ BUILTINS = {
     SourceChangedError: OSError,
 }
 KINDS = [VirtualZarrError, *BUILTINS]
+WARNINGS = [CacheWarning, SkippedNodeWarning]
 FIELDS = {"url": "s3://bucket/a.nc", "node": "/group/air", "feature": "filter 32004 (lz4)", "offset": 2048}
 
 
@@ -43,7 +45,7 @@ def fields_of(error):
 
 def test_the_table_above_is_complete():
     defined = {kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__}
-    assert defined == {*KINDS, SkippedNodeWarning}
+    assert defined == {*KINDS, *WARNINGS}
 
 
 @pytest.mark.parametrize(("kind", "builtin"), BUILTINS.items())
@@ -58,12 +60,12 @@ def test_errors_of_sources_share_a_root(kind):
     assert issubclass(kind, SourceError)
 
 
-def test_the_warning_is_a_user_warning():
-    assert issubclass(SkippedNodeWarning, UserWarning)
+def test_warnings_are_user_warnings():
+    assert all(issubclass(kind, UserWarning) for kind in WARNINGS)
 
 
 def test_the_tree_in_the_docstring_names_each():
-    assert all(kind.__name__ in errors.__doc__ for kind in (*KINDS, SkippedNodeWarning))
+    assert all(kind.__name__ in errors.__doc__ for kind in (*KINDS, *WARNINGS))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,6 +15,7 @@ import virtualzarr_refs as vzr
 NAMES = {
     "ArrayMetadata",
     "ByteRange",
+    "CacheWarning",
     "Comparison",
     "DecodeError",
     "FormatError",

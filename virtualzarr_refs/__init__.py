@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         stack,
     )
     from virtualzarr_refs.errors import (
+        CacheWarning,
         DecodeError,
         FormatError,
         IncompatibleError,
@@ -45,11 +46,12 @@ if TYPE_CHECKING:
     from virtualzarr_refs.filesystem import VirtualFileSystem
     from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
     from virtualzarr_refs.manifest import InlineChunk, Manifest, VirtualChunk
+    from virtualzarr_refs.many import scan_many
     from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, Skipped
     from virtualzarr_refs.rechunking import rechunk
     from virtualzarr_refs.references import open_refs, write_json
     from virtualzarr_refs.references.icechunk.opening import open_icechunk
-    from virtualzarr_refs.scanning import Scanner, ScanOptions, scan, scan_many
+    from virtualzarr_refs.scanning import Scanner, ScanOptions, scan
     from virtualzarr_refs.shards import to_shards
     from virtualzarr_refs.store import VirtualStore
     from virtualzarr_refs.virtual_xarray import from_xarray
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 _HOME_OF = {
     "ArrayMetadata": "metadata",
     "ByteRange": "byte_range",
+    "CacheWarning": "errors",
     "Comparison": "combine",
     "DecodeError": "errors",
     "FormatError": "errors",
@@ -97,7 +100,7 @@ _HOME_OF = {
     "open_refs": "references",
     "rechunk": "rechunking",
     "scan": "scanning",
-    "scan_many": "scanning",
+    "scan_many": "many",
     "stack": "combine",
     "to_shards": "shards",
     "write_icechunk": "adapters.icechunk_writing",
@@ -108,6 +111,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ArrayMetadata",
     "ByteRange",
+    "CacheWarning",
     "Comparison",
     "DecodeError",
     "FormatError",

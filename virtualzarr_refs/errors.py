@@ -16,6 +16,7 @@
         └── SourceChangedError                          the source is not the one that was scanned
 
     SkippedNodeWarning           (UserWarning)          a scan left a node out
+    CacheWarning                 (UserWarning)          what a scan found could not be kept for the next one
 
 Each error is also the builtin that a caller would catch. The fields ``url``, ``node``, ``feature`` and
 ``offset`` say where; they are filled in once, at the boundary that knows them (see `VirtualZarrError.at`).
@@ -137,3 +138,7 @@ class SourceChangedError(SourceError):
 
 class SkippedNodeWarning(UserWarning):
     """A scan left out a node; `VirtualGroup.skipped` names it and says why."""
+
+
+class CacheWarning(UserWarning):
+    """What a scan found could not be written to its cache; the next scan reads the file again."""

@@ -95,17 +95,19 @@ class Manifest:
     inner_chunks: Mapping[int, InnerChunks] = field(default_factory=dict[int, InnerChunks])
 
     def __post_init__(self) -> None:
-        columns: list[NDArray[Any]] = [self.url_id, self.offset, self.length]
-        if self.variant is not None:
-            columns.append(self.variant)
-        if any(column.shape != self.grid_shape for column in columns):
-            raise ValueError(f"the columns differ in shape: {[column.shape for column in columns]}")
-        if any(not 0 <= position < self.size for position in self.inline):
+        variant = self.url_id if self.variant is None else self.variant
+        shapes = [self.url_id.shape, self.offset.shape, self.length.shape, variant.shape]
+        if shapes.count(shapes[0]) < len(shapes):
+            raise ValueError(f"the columns differ in shape: {shapes}")
+        if self.inline and any(not 0 <= position < self.size for position in self.inline):
             raise ValueError("an inline chunk lies outside the grid")
         if any(not 0 <= p < self.size or self.url_id.flat[p] == MISSING for p in self.inner_chunks):
             raise ValueError("a shard lies outside the grid, or in no source")
-        ids = np.asarray(self._constant_url()) if _is_constant(self.url_id) else self.url_id
-        if np.any((ids != MISSING) & (ids >= len(self.urls))):
+        if _is_constant(self.url_id):
+            is_known = (number := self._constant_url()) == MISSING or number < len(self.urls)
+        else:
+            is_known = not np.any((self.url_id != MISSING) & (self.url_id >= len(self.urls)))
+        if not is_known:
             raise ValueError("a chunk names a url that is not in the table")
 
     @classmethod

@@ -7,13 +7,11 @@ A scanner reads the chunk layout of one format. Scanners are found through the e
 from __future__ import annotations
 
 import os
-import sys
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Executor
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, field, fields, replace
+from functools import cache as remembered
 from importlib.metadata import entry_points
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,9 +20,10 @@ from numpy.typing import NDArray
 
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import Shape
-from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, VirtualZarrError
+from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, UnsupportedError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.metadata import Skipped
+from virtualzarr_refs.scan_cache import Cache, Found, Seen, describe_request, through_cache
 from virtualzarr_refs.sources import Backend, Source, open_source
 from virtualzarr_refs.sources.read_ahead import ReadAhead, read_ahead
 from virtualzarr_refs.sources.scanned import look_at
@@ -56,11 +55,15 @@ class ScanOptions:
         Bytes of values an array may have to be read at scan time where it is no byte range.
     target_chunk_size : int
         Bytes that a chunk is aimed at where a file stores an array in one piece.
+    doubts : list of str
+        Scanners add the reasons why another scan of the same bytes may find something else: other files were looked
+        at, or a read failed. What is in doubt is not kept in a cache.
     """
 
     strict: bool = False
     materialise_limit: int = MATERIALISE_LIMIT
     target_chunk_size: int = TARGET_CHUNK_SIZE
+    doubts: list[str] = field(default_factory=list[str], compare=False, repr=False)
 
 
 @runtime_checkable
@@ -144,7 +147,7 @@ class Verifier(Protocol):
         ...
 
 
-@cache
+@remembered
 def scanners() -> Mapping[str, Scanner]:
     """The scanners that are installed, by name."""
     found = (point.load()() for point in entry_points(group=ENTRY_POINT_GROUP))
@@ -160,6 +163,7 @@ def scan(
     strict: bool = False,
     materialise_limit: int = MATERIALISE_LIMIT,
     target_chunk_size: int = TARGET_CHUNK_SIZE,
+    cache: str | os.PathLike[str] | None = None,
 ) -> VirtualGroup:
     """Read the chunk layout of one file.
 
@@ -180,6 +184,9 @@ def scan(
         one is left out.
     target_chunk_size : int
         Bytes that a chunk is aimed at where the file stores an array in one piece.
+    cache : str or path, optional
+        A local folder where what is found is kept for the next scan, or ``"sidecar"``: a file ``NAME.vzmeta`` beside
+        the source. Used while size and etag or time of modification of the source stay, or else its content.
 
     Returns
     -------
@@ -197,10 +204,16 @@ def scan(
     -----
     SkippedNodeWarning
         If nodes were left out.
+    CacheWarning
+        If the cache cannot be written.
     """
     options = ScanOptions(strict, materialise_limit, target_chunk_size)
     with _opened(absolute_url(url), storage_options, backend) as source:
-        group = scan_source(source, scanner, options)
+        if cache is None:
+            with _ahead(source) as ahead:
+                group = scan_source(ahead, scanner, options)
+        else:
+            group = _scan_cached(source, scanner, options, Cache(cache, storage_options, backend))
     warn_of_skipped(source.url, group)
     return group
 
@@ -213,36 +226,32 @@ def scan_source(source: Source, scanner: Scanner | str | None, options: ScanOpti
         return replace(group, sources=look_at(source, group.urls))
 
 
-def scan_many(
-    urls: Iterable[str | os.PathLike[str]],
-    *,
-    executor: Executor | None = None,
-    progress: bool | None = None,
-    **options: Any,  # noqa: ANN401  the options of `scan`
-) -> list[VirtualGroup]:
-    """Scan several files.
+def _scan_cached(source: Source, scanner: Scanner | str | None, options: ScanOptions, cache: Cache) -> VirtualGroup:
+    def scan_anew() -> Found:
+        with _ahead(source) as ahead:
+            seen = Seen.at(ahead)  # before the scan: a later change has another identity
+            group = scan_source(ahead, scanner, options)
+        return Found(group, seen, is_lasting=not options.doubts)
 
-    Parameters
-    ----------
-    urls : iterable of str or path
-        The files.
-    executor : concurrent.futures.Executor, optional
-        Runs the scans; HDF5 gains from processes, not from threads. By default one after another.
-    progress : bool, optional
-        Show a bar; by default only on a terminal.
-    **options
-        Passed to `scan`.
+    with _places_errors(source.url):
+        return through_cache(cache, source, _described(scanner, options), scan_anew)
 
-    Returns
-    -------
-    list of VirtualGroup
-        In the order of `urls`.
-    """
-    work = list(urls)
-    one = partial(scan, **options)
-    results = map(one, work) if executor is None else executor.map(one, work)
-    shown = sys.stderr.isatty() if progress is None else progress
-    return list(_with_progress(results, len(work)) if shown else results)
+
+def _described(scanner: Scanner | str | None, options: ScanOptions) -> str | None:
+    """The request for the key of a cache; a file may be of any format, so all scanners are part of it."""
+    if scanner is None or isinstance(scanner, str):
+        return _described_by_name(scanner, options)
+    return describe_request([scanner], _values(options))
+
+
+@remembered
+def _described_by_name(name: str | None, options: ScanOptions) -> str | None:
+    used = list(scanners().values()) if name is None else [_named_scanner(name)]
+    return describe_request(used, _values(options))
+
+
+def _values(options: ScanOptions) -> dict[str, object]:
+    return {own.name: getattr(options, own.name) for own in fields(options) if own.compare}
 
 
 def absolute_url(url: str | os.PathLike[str]) -> str:
@@ -253,19 +262,26 @@ def absolute_url(url: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def _opened(url: str, storage_options: Mapping[str, Any] | None, backend: Backend) -> Generator[Source]:
-    source = read_ahead(open_source(url, storage_options=storage_options, backend=backend))
+    source = open_source(url, storage_options=storage_options, backend=backend)
     try:
         yield source
-        _require_sound(source)
-    except VirtualZarrError:
-        _require_sound(source)
-        raise
     finally:
         source.close()
 
 
+@contextmanager
+def _ahead(source: Source) -> Generator[Source]:
+    """The source, read ahead of who reads it. If it failed, that is the cause of what a scanner raised or left out."""
+    ahead = read_ahead(source)
+    try:
+        yield ahead
+        _require_sound(ahead)
+    except VirtualZarrError:
+        _require_sound(ahead)
+        raise
+
+
 def _require_sound(source: Source) -> None:
-    """A source that failed is the cause of whatever a scanner then raised, or left out."""
     if isinstance(source, ReadAhead):
         source.require_sound()
 
@@ -325,13 +341,6 @@ def warn_of_skipped(url: str, group: VirtualGroup) -> None:
     warnings.warn(message, SkippedNodeWarning, stacklevel=3)
 
 
-def _with_progress[T](results: Iterable[T], total: int) -> Iterator[T]:
-    from rich.console import Console  # noqa: PLC0415  only needed on a terminal
-    from rich.progress import track  # noqa: PLC0415
-
-    yield from track(results, "scanning", total=total, console=Console(stderr=True))
-
-
 @dataclass(slots=True)
 class SkipLog:
     """Collects what a scan leaves out, or raises at once where that was asked for.
@@ -340,9 +349,12 @@ class SkipLog:
     ----------
     strict : bool
         Raise instead of collecting.
+    doubts : list of str
+        See `ScanOptions`; gets the node of every error that a second try may not meet.
     """
 
     strict: bool
+    doubts: list[str] = field(default_factory=list[str])
     records: list[Skipped] = field(default_factory=list[Skipped])
 
     def node(self, path: str) -> AbstractContextManager[None, bool]:
@@ -371,6 +383,8 @@ class _Node:
         if not isinstance(error, VirtualZarrError):
             return False
         error.at(node=self.path)
+        if not isinstance(error, UnsupportedError):
+            self.log.doubts.append(self.path)
         if not self.log.strict:
             self.log.records.append(Skipped(self.path, _reason(error)))
         return not self.log.strict

@@ -129,7 +129,7 @@ def _place_virtual(stored: Stored) -> Placed:
     created = stored.record.id.get_create_plist()
     names = {os.fsdecode(created.get_virtual_filename(i)) for i in range(created.get_virtual_count())}
     if names - {"."}:
-        _refuse_other_files(stored, "virtual dataset over other files")
+        _enter_other_files(stored, "virtual dataset over other files")
     with h5py_errors("the sources of the virtual dataset cannot be looked at"):
         check_sources(stored.record.id)
     return _place_inline(stored, "virtual dataset, put together from other datasets")
@@ -153,8 +153,9 @@ def _offset(stored: Stored) -> int | None:
         return stored.record.id.get_offset()
 
 
-def _refuse_other_files(stored: Stored, feature: str) -> None:
-    """A file from elsewhere must not lead to local ones."""
+def _enter_other_files(stored: Stored, feature: str) -> None:
+    """Note that values depend on more than the file; refuse if it is from elsewhere: it must not lead to local ones."""
+    stored.options.doubts.append(f"{stored.record.path}: {feature}")
     if local_path(stored.facts.url) is None:
         raise UnsupportedError("a remote file's data in other files is not read; scan a local copy", feature=feature)
 
@@ -164,7 +165,7 @@ _PREFIX = "HDF5_EXTFILE_PREFIX"
 
 
 def _place_external(stored: Stored) -> Placed:
-    _refuse_other_files(stored, "external storage")
+    _enter_other_files(stored, "external storage")
     created = stored.record.id.get_create_plist()
     count = created.get_external_count()
     name, offset, size = created.get_external(0)

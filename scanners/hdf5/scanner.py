@@ -49,7 +49,7 @@ class HDF5Scanner:
         VirtualZarrError
             Where `options.strict`, if any node cannot be shown.
         """
-        skips = SkipLog(options.strict)
+        skips = SkipLog(options.strict, options.doubts)
         with open_hdf5(source) as file:
             files = _Files.of(file, source)
             is_local = local_path(source.url) is not None

@@ -103,6 +103,8 @@ class Walk:
             kind = gid.links.get_info(raw).type
         if kind == h5l.TYPE_EXTERNAL and not self.follow_external:
             raise UnsupportedError("a remote file's links to other files are not followed", feature="external link")
+        if kind == h5l.TYPE_EXTERNAL:
+            self.skips.doubts.append(path)
         try:
             return h5g.get_objinfo(gid, raw)
         except HDF5_ERRORS as error:

@@ -48,7 +48,7 @@ class NetCDF3Scanner:
         """
         size = source.identity().size
         header = read_header(source)
-        skips = SkipLog(options.strict)
+        skips = SkipLog(options.strict, options.doubts)
         arrays: dict[str, VirtualArray] = {}
         for placement in lay_out(header, size):
             name = placement.variable.name

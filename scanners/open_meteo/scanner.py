@@ -43,7 +43,7 @@ class OpenMeteoScanner:
             Where `options.strict`, if any array cannot be shown.
         """
         window = Window.of(source)
-        skips = SkipLog(options.strict)
+        skips = SkipLog(options.strict, options.doubts)
         group = _Build(window, skips).group(read_root(window), "")
         return replace(group, metadata=replace(group.metadata, skipped=tuple(skips.records)))
 

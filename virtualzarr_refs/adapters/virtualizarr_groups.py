@@ -135,7 +135,9 @@ def _to_array(name: str, array: VirtualArray, path_of: UrlOf) -> ManifestArray:
     names = tuple(f"{name}_dim_{axis}" if given is None else given for axis, given in enumerate(given))
     metadata = replace(array.metadata, dimension_names=names, chunk_key_encoding=ChunkKeyEncoding())
     document = {member: value for member, value in metadata.to_json().items() if member != EXTENSION}
-    return ManifestArray(ArrayV3Metadata.from_dict(cast("Any", document)), _to_manifest(array.manifest.loaded(), path_of))
+    return ManifestArray(
+        ArrayV3Metadata.from_dict(cast("Any", document)), _to_manifest(array.manifest.loaded(), path_of)
+    )
 
 
 def _to_manifest(manifest: Manifest, path_of: UrlOf) -> ChunkManifest:

@@ -65,6 +65,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="An array whose values are no byte range is left out if they are more than this.",
 )
+@click.option(
+    "--cache",
+    metavar="FOLDER",
+    help="Keep what is found there, and use what was found before while a FILE stays the same; 'sidecar' keeps it in "
+    "a file NAME.vzmeta beside each FILE.",
+)
 @source_options
 @click.pass_context
 def scan(ctx: click.Context, /, files: tuple[str, ...], output: str, zarr_format: str, **options: Any) -> None:  # noqa: ANN401
@@ -92,6 +98,7 @@ class _Settings:
     inline_threshold: int
     materialise: Literal["inline", "sidecar"] | None
     materialise_limit: int
+    cache: str | None
     backend: Backend
     storage_options: dict[str, Any] | None = field(repr=False)
 
@@ -104,6 +111,7 @@ class _Settings:
             materialise_limit=self.materialise_limit,
             storage_options=self.storage_options,
             backend=self.backend,
+            cache=self.cache,
         )
 
     def write(self, group: VirtualGroup, url: str) -> None:

@@ -82,8 +82,11 @@ class LocalSource:
         self._identity: SourceIdentity | None = None
 
     def identity(self) -> SourceIdentity:
-        """Size and time of modification of the file when it was first opened."""
-        return self._mapped().stamp.identity
+        """Size and time of modification of the file when it was first looked at; does not open it."""
+        if self._identity is None:
+            with self._lock:
+                self._identity = self._identity or _Stamp.of(self._status()).identity
+        return self._identity
 
     def read(self, ranges: Sequence[ByteRange]) -> list[memoryview]:
         """Slices of the mapping, without a copy. See `Source.read`."""
