@@ -151,7 +151,7 @@ class HeaderReader:
         ValueError
             If it starts beyond the end of the file.
         """
-        if isinstance(self.source, ReadAhead):  # keeps what it read, in pieces of its own
+        if isinstance(self.source, ReadAhead) and not self.source.is_whole:  # a block may cost a request
             return self._piece_of(self.source, address, length)
         number, skip = divmod(self.base + address, _BLOCK)
         block = self._blocks.get(number) or self._load(number)

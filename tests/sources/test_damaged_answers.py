@@ -1,7 +1,9 @@
 """Servers that answer wrongly: our error that names the url, and never wrong bytes."""
 
+import socket
 from datetime import timedelta
 
+import aiohttp
 import pytest
 
 from virtualzarr_refs.byte_range import ByteRange
@@ -91,3 +93,19 @@ def test_a_server_that_recovers(server):
         f"{server.url}/a", {"retry_config": {"backoff": {"init_backoff": timedelta(milliseconds=1)}}}, backend="obstore"
     )
     assert [bytes(view) for view in source.read(WANTED)] == [DATA[r.offset : r.stop] for r in WANTED]
+
+
+@pytest.mark.parametrize(
+    ("backend", "options"),
+    [
+        ("fsspec", {"client_kwargs": {"timeout": aiohttp.ClientTimeout(total=0.1)}}),
+        ("obstore", {"client_options": {"timeout": timedelta(seconds=0.1)}, "retry_config": {"max_retries": 0}}),
+    ],
+)
+def test_a_server_that_never_answers(backend, options):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        source = open_source(f"http://127.0.0.1:{listening.getsockname()[1]}/a", options, backend=backend)
+        for act in (source.identity, lambda: source.first(10), lambda: source.read(WANTED)):
+            with pytest.raises(SourceError, match="reading failed") as caught:
+                act()
+            assert caught.value.url == source.url

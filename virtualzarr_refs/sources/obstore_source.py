@@ -34,6 +34,10 @@ _LOCAL_ROOT = "file:///"
 _RETRIES: dict[str, Any] = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 """Used where no ``retry_config`` is given; obstore's own tries for three minutes."""
 
+_TIMEOUTS: dict[str, Any] = {"timeout": timedelta(seconds=300), "connect_timeout": timedelta(seconds=10)}
+"""Used where ``client_options`` do not say otherwise: obstore's own 30 seconds are too few for many megabytes over a
+slow line."""
+
 _MAX_STORES = 32
 """Stores, each with its pool of connections, that are kept for reuse."""
 
@@ -128,11 +132,12 @@ def _store(root: str, options: _StoreOptions) -> ObjectStore:
     if root == _LOCAL_ROOT:
         return LocalStore()
     own: dict[str, Any] = {"retry_config": _RETRIES, **options.values}
+    own["client_options"] = _TIMEOUTS | own.get("client_options", {})
     if not root.lower().startswith(("http://", "https://")):
         return from_url(root, **own)
     # Who writes "http:" means it.
     allow_http = root.lower().startswith("http:")
-    client_options: Any = {"allow_http": allow_http, **own.pop("client_options", {})}
+    client_options: Any = {"allow_http": allow_http, **own.pop("client_options")}
     return HTTPStore(root, client_options=client_options, **own)
 
 

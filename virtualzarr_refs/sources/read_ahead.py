@@ -93,6 +93,9 @@ class ReadAhead:
 
     def read_on(self, wanted: ByteRange) -> memoryview:
         """Read one range for somebody who is likely to ask for what is near, and then for what comes after."""
+        page, skipped = self._pages.get(wanted.offset // PAGE), wanted.offset % PAGE
+        if page is not None and skipped + wanted.length <= len(page):  # the way of most reads
+            return page[skipped : skipped + wanted.length]
         require_within(self.url, [wanted], self.identity().size)
         missing = next((number for number in _page_numbers(wanted) if number not in self._pages), None)
         if wanted.length <= LARGEST_PIECE and missing is not None:
