@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from virtualzarr_refs.chunk_grid import JSON
+from virtualzarr_refs.codecs.names import PACKING
+from virtualzarr_refs.combine.times import TimeUnits
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray
-from virtualzarr_refs.metadata import GroupMetadata
+from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata
 
 type Typed = tuple[Mapping[str, JSON], Mapping[str, JSON]]
 """Attributes as in ``zarr.json``, and their NumPy types."""
@@ -43,40 +45,48 @@ def combine_attributes(attributes: Sequence[Typed], how: str) -> tuple[dict[str,
     return merged, merged_types
 
 
-_OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned", "units", "calendar")
-"""Attributes without which values mean nothing."""
+_OF_VALUES = frozenset({*PACKING, "coordinates"})
+"""Attributes that xarray takes for the encoding of values, and never combines."""
 
 
-def with_attributes(
-    array: VirtualArray, arrays: Sequence[VirtualArray], how: str, *, keep: bool = False
-) -> VirtualArray:
+def with_attributes(array: VirtualArray, arrays: Sequence[VirtualArray], how: str) -> VirtualArray:
     """An array with the attributes of all files.
 
     Parameters
     ----------
     array : VirtualArray
-        What was made of the others; has the attributes of the first.
+        What was made of the others. It keeps its own of those attributes that say what its values mean.
     arrays : sequence of VirtualArray
         Those of the files.
     how : str
         See `virtualzarr_refs.combine.options.ConcatOptions`.
-    keep : bool
-        Whether the array keeps its own where they belong to its values.
 
     Raises
     ------
     UnsupportedError
-        If they must not differ and do.
+        If attributes must not differ and do.
     """
-    if how == "override" or len(arrays) == 1:
+    if how == "override" or (len(arrays) == 1 and how != "drop"):
         return array
-    plain, types = combine_attributes([(a.metadata.attributes, a.metadata.attribute_types) for a in arrays], how)
     own = array.metadata
-    kept = {name: own.attributes[name] for name in _OF_VALUES if keep and name in own.attributes}
-    gone = {name for name in _OF_VALUES if keep} - kept.keys()
-    merged = {name: value for name, value in (plain | kept).items() if name not in gone}
-    merged_types = {name: value for name, value in (types | dict(own.attribute_types)).items() if name in merged}
+    kept = _kept_names(own.attributes)
+    plain, types = combine_attributes([_without(a.metadata, kept) for a in arrays], how)
+    merged = {name: value for name, value in own.attributes.items() if name in kept} | plain
+    merged_types = {name: value for name, value in own.attribute_types.items() if name in kept} | types
     return VirtualArray(replace(own, attributes=merged, attribute_types=merged_types), array.manifest)
+
+
+def _kept_names(attributes: Mapping[str, JSON]) -> frozenset[str]:
+    """Names of the attributes that belong to the values; units do where they count time."""
+    return _OF_VALUES | ({"units", "calendar"} if TimeUnits.parse(attributes) else frozenset())
+
+
+def _but(mapping: Mapping[str, JSON], names: Collection[str]) -> dict[str, JSON]:
+    return {name: value for name, value in mapping.items() if name not in names}
+
+
+def _without(metadata: ArrayMetadata, names: frozenset[str]) -> Typed:
+    return _but(metadata.attributes, names), _but(metadata.attribute_types, names)
 
 
 def combine_group_metadata(groups: Sequence[GroupMetadata], how: str) -> GroupMetadata:
@@ -87,7 +97,11 @@ def combine_group_metadata(groups: Sequence[GroupMetadata], how: str) -> GroupMe
     UnsupportedError
         If attributes must not differ and do.
     """
-    plain, types = combine_attributes([(group.attributes, group.attribute_types) for group in groups], how)
+    first = groups[0]
+    listed = {"coordinates"} & first.attributes.keys()  # of the encoding, as those of values are
+    pairs = [(_but(group.attributes, listed), _but(group.attribute_types, listed)) for group in groups]
+    plain, types = combine_attributes(pairs, how)
+    plain |= {name: first.attributes[name] for name in listed}
     unlimited = tuple(dict.fromkeys(dim for group in groups for dim in group.unlimited_dimensions))
     skipped = tuple(dict.fromkeys(record for group in groups for record in group.skipped))
     return GroupMetadata(plain, types, unlimited, skipped)

@@ -92,7 +92,7 @@ class _Axis:
             odd = next(file for file, home in zip(files, homes, strict=True) if home is None)
             raise IncompatibleError(f"the coordinate {dim!r} is missing; add it, or use combine_nested", url=odd)
         units = [time_units(home, dim) for home in homes if home is not None]
-        values = unify(arrays, read_arrays(arrays, options.storage_options), units)
+        values = unify(arrays, read_arrays(arrays, options.storage_options), units, files)
         if all(same_values(values[0], other) for other in values[1:]):
             return None
         descends = _descends(values, files, dim)

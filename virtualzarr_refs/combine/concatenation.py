@@ -9,6 +9,7 @@ from typing import Self
 from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
 from virtualzarr_refs.combine.coordinates import (
     MAX_BYTES,
+    check_units,
     coordinate_names,
     joined_coordinate,
     time_units,
@@ -18,8 +19,8 @@ from virtualzarr_refs.combine.findings import finding_of, join_or_blame
 from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.order import Place, arrange, in_order
 from virtualzarr_refs.combine.parts import dimensions_of, names_of, parts_of, value_bytes
-from virtualzarr_refs.combine.report import Comparison, Finding, Refusals, Status
-from virtualzarr_refs.combine.selecting import take
+from virtualzarr_refs.combine.report import Comparison, Finding, Refusals, Status, odd_file
+from virtualzarr_refs.combine.selecting import take_or_read
 from virtualzarr_refs.combine.static import agree
 from virtualzarr_refs.combine.values import files_of, read_arrays, with_tail
 from virtualzarr_refs.combine.widening import Widening
@@ -97,7 +98,7 @@ class Concatenation:
         if len(present) < len(indexes) or len(present) < 2 or sum(map(value_bytes, present)) > MAX_BYTES:
             return
         units = [time_units(group, self.dim) for group in self.groups]
-        values = unify(present, read_arrays(present, self.options.storage_options), units)
+        values = unify(present, read_arrays(present, self.options.storage_options), units, self.files)
         if self.is_new:
             places = in_order(values)
         else:
@@ -106,14 +107,19 @@ class Concatenation:
         self.groups = [self._taken(self.groups[place.number], place) for place in places]
 
     def _taken(self, group: VirtualGroup, place: Place) -> VirtualGroup:
-        def change(_: str, array: VirtualArray) -> VirtualArray:
+        if (place.start, place.stop) == (0, _length(group, self.dim)):
+            return group
+
+        def change(path: str, array: VirtualArray) -> VirtualArray:
             dimensions = dimensions_of(array)
             if self.dim not in dimensions:
                 return array
-            return take(array, dimensions.index(self.dim), place.start, place.stop)
+            with Refusals(self.findings, path):
+                axis = dimensions.index(self.dim)
+                return take_or_read(array, axis, place.start, place.stop, self.options.storage_options)
+            return array
 
-        whole = (place.start, place.stop) == (0, _length(group, self.dim))
-        return group if whole else group.map_arrays(change)
+        return group.map_arrays(change)
 
     def _group(self, path: str, groups: Sequence[VirtualGroup | None], lengths: Sequence[int]) -> VirtualGroup:
         present = [group for group in groups if group is not None]
@@ -152,22 +158,23 @@ class Concatenation:
             array, finding = agree(path, arrays, self.files, self.options)
             self.findings.append(finding)
             return with_attributes(array, present, self.options.combine_attrs)
-        self._check_dimensions(present)
+        files = [file for file, array in zip(self.files, arrays, strict=True) if array is not None]
+        _check_dimensions(present, files)
         axis = dimensions_of(first).index(self.dim)
         name = path.rpartition("/")[2]
         units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
         if self._is_inline(arrays, units, is_coordinate=is_coordinate):
             read = read_arrays(present, self.options.storage_options)
             values = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
-            values = unify(present, values, units)
+            values = unify(present, values, units, files)
             self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))
             joined = joined_coordinate(first, values, axis)
-            return with_attributes(joined, present, self.options.combine_attrs, keep=True)
-        _check_units(present)
+            return with_attributes(joined, present, self.options.combine_attrs)
+        check_units(present, files)
         parts = [part for three in zip(self.files, arrays, lengths, strict=True) for part in parts_of(*three, axis)]
         found = join_or_blame(parts, axis)
         self.findings.append(finding_of(path, found, arrays, self.files))
-        return with_attributes(found.array, present, self.options.combine_attrs, keep=True)
+        return with_attributes(found.array, present, self.options.combine_attrs)
 
     def _is_inline(self, arrays: Arrays, units: Sequence[object], *, is_coordinate: bool) -> bool:
         """Whether an array is read and kept as one chunk; it has to be if it counts time in different ways."""
@@ -175,7 +182,10 @@ class Concatenation:
         differs = any(own != units[0] for own in units)
         if len(present) < len(arrays):
             if differs or (is_coordinate and dimensions_of(present[0]) == (self.dim,)):
-                raise UnsupportedError("it is a coordinate, and some files lack it; drop it, or these files")
+                odd = odd_file([array is None for array in arrays], self.files)
+                raise UnsupportedError("it is a coordinate, and some files lack it; drop it, or these files").at(
+                    url=odd
+                )
             return False
         if not is_coordinate and not differs:
             return False
@@ -184,13 +194,14 @@ class Concatenation:
             raise UnsupportedError(f"its times differ in units, and its {size} bytes are too many to be converted")
         return size <= MAX_BYTES
 
-    def _check_dimensions(self, arrays: Sequence[VirtualArray]) -> None:
-        first = dimensions_of(arrays[0])
-        for array in arrays[1:]:
-            if dimensions_of(array) != first:
-                raise UnsupportedError(
-                    f"its dimensions differ: {first} and {dimensions_of(array)}; transpose or drop it"
-                )
+
+def _check_dimensions(arrays: Sequence[VirtualArray], files: Sequence[str]) -> None:
+    found = [dimensions_of(array) for array in arrays]
+    different = list(dict.fromkeys(found))
+    if len(different) > 1:
+        raise UnsupportedError(f"its dimensions differ: {different[0]} and {different[1]}; transpose or drop it").at(
+            url=odd_file(found, files)
+        )
 
 
 def has_dimension(groups: Iterable[VirtualGroup], dim: str) -> bool:
@@ -217,9 +228,3 @@ def _length(group: VirtualGroup, dim: str) -> int:
 def _is_unlimited(group: VirtualGroup, dim: str) -> bool:
     """Whether variables may hold less along a dimension than it has; the rest reads as their fill value."""
     return any(dim in node.metadata.unlimited_dimensions for _, node in group.walk() if isinstance(node, VirtualGroup))
-
-
-def _check_units(arrays: Sequence[VirtualArray]) -> None:
-    units = list(dict.fromkeys(str(array.metadata.attributes.get("units", "")) for array in arrays))
-    if len(units) > 1:
-        raise UnsupportedError(f"its units differ: {units[0]!r} and {units[1]!r}; convert one of them, or drop it")

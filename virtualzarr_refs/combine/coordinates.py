@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from virtualzarr_refs.codecs.names import PACKING
 from virtualzarr_refs.combine.encodings import packing_of
+from virtualzarr_refs.combine.report import odd_file
 from virtualzarr_refs.combine.times import TimeUnits, convert, narrowed
 from virtualzarr_refs.combine.values import decoded, inline_array
 from virtualzarr_refs.errors import UnsupportedError
@@ -66,7 +67,10 @@ def time_units(group: VirtualGroup, name: str) -> TimeUnits | None:
 
 
 def unify(
-    arrays: Sequence[VirtualArray], values: Sequence[NDArray[Any]], units: Sequence[TimeUnits | None]
+    arrays: Sequence[VirtualArray],
+    values: Sequence[NDArray[Any]],
+    units: Sequence[TimeUnits | None],
+    files: Sequence[str],
 ) -> list[NDArray[Any]]:
     """Values of one coordinate of several files, in the terms of the first.
 
@@ -78,37 +82,56 @@ def unify(
         What they hold.
     units : sequence of TimeUnits or None
         How they count time.
+    files : sequence of str
+        Their names.
 
     Raises
     ------
     UnsupportedError
-        If they cannot be put into the same terms.
+        If they cannot be put into the same terms; it names the file.
     """
     target = units[0]
     if all(own == target for own in units):
-        _check_units(arrays)
+        if target is None:
+            check_units(arrays, files)
         if len({str(packing_of(array.metadata)) for array in arrays}) == 1:
             return list(values)
         return [decoded(array, own) for array, own in zip(arrays, values, strict=True)]
     if target is None or None in units:
-        raise UnsupportedError("it counts time in some files and not in others")
-    return [_converted(array, own, how, target) for array, own, how in zip(arrays, values, units, strict=True) if how]
+        odd = odd_file([own is None for own in units], files)
+        raise UnsupportedError("it counts time in some files and not in others; drop it").at(url=odd)
+    return [
+        _converted(array, own, how, target, file)
+        for array, own, how, file in zip(arrays, values, units, files, strict=True)
+        if how
+    ]
 
 
-def _check_units(arrays: Sequence[VirtualArray]) -> None:
-    units = list(dict.fromkeys(str(array.metadata.attributes.get("units", "")) for array in arrays))
-    if len(units) > 1 and TimeUnits.parse({"units": units[0]}) is None:
-        raise UnsupportedError(f"its units differ: {units[0]!r} and {units[1]!r}; convert them first")
+def check_units(arrays: Sequence[VirtualArray], files: Sequence[str]) -> None:
+    """Refuse values in different units. Raises UnsupportedError, which names the file."""
+    units = [str(array.metadata.attributes.get("units", "")) for array in arrays]
+    different = list(dict.fromkeys(units))
+    if len(different) > 1:
+        raise UnsupportedError(
+            f"its units differ: {different[0]!r} and {different[1]!r}; convert one of them, or drop it"
+        ).at(url=odd_file(units, files))
 
 
-def _converted(array: VirtualArray, values: NDArray[Any], units: TimeUnits, target: TimeUnits) -> NDArray[Any]:
+def _converted(
+    array: VirtualArray, values: NDArray[Any], units: TimeUnits, target: TimeUnits, file: str
+) -> NDArray[Any]:
     if units == target:
         return values
     packing = {name: array.metadata.attributes[name] for name in PACKING if name in array.metadata.attributes}
     unpacked = decoded(array, values)
     if packing and not np.array_equal(np.asarray(unpacked, values.dtype), values):
-        raise UnsupportedError("packed or missing times cannot be converted to other units; drop the variable")
-    return convert(values, units, target)
+        raise UnsupportedError("packed or missing times cannot be converted to other units; drop the variable").at(
+            url=file
+        )
+    try:
+        return convert(values, units, target)
+    except UnsupportedError as error:
+        raise error.at(url=file) from None
 
 
 def joined_coordinate(first: VirtualArray, values: Sequence[NDArray[Any]], axis: int) -> VirtualArray:

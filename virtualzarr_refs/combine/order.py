@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def arrange(values: Sequence[NDArray[Any]], files: Sequence[str], *, sort: bool,
     ordered = sorted(filled, key=lambda place: values[place.number][0], reverse=descends)
     if ordered != filled:
         if not sort:
-            odd = _first_out_of_order(filled, ordered)
+            odd = _first_out_of_order(filled, values, descends=descends)
             raise UnsupportedError("a file is out of order; pass sort=True").at(url=files[odd])
         filled = ordered
     return _without_overlap(filled, values, files, overlap, descends=descends)
@@ -77,8 +78,11 @@ def _descends(values: Sequence[NDArray[Any]]) -> bool:
     return bool(long is not None and long[-1] < long[0])
 
 
-def _first_out_of_order(given: Sequence[Place], ordered: Sequence[Place]) -> int:
-    return next(a.number for a, b in zip(given, ordered, strict=True) if a != b)
+def _first_out_of_order(places: Sequence[Place], values: Sequence[NDArray[Any]], *, descends: bool) -> int:
+    starts = [(place.number, values[place.number][0]) for place in places]
+    return next(
+        number for (_, before), (number, own) in pairwise(starts) if (own > before if descends else own < before)
+    )
 
 
 def _without_overlap(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from virtualzarr_refs.errors import IncompatibleError, UnsupportedError
+from virtualzarr_refs.errors import IncompatibleError, UnsupportedError, VirtualZarrError
 
 
 class Status(StrEnum):
@@ -88,9 +90,24 @@ class Comparison:
         return "\n".join(self.table())
 
 
+def odd_file(facts: Sequence[object], files: Sequence[str]) -> str | None:
+    """The first file of which some fact is unlike that of most; None if all are alike.
+
+    Parameters
+    ----------
+    facts : sequence of hashable
+        One for each file.
+    files : sequence of str
+        Their names.
+    """
+    counts = Counter(facts)
+    usual = facts[0] if counts[facts[0]] * 2 >= len(facts) else counts.most_common(1)[0][0]
+    return next((file for file, fact in zip(files, facts, strict=True) if fact != usual), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """A block in which an error about one variable becomes a finding.
+    """A block in which what cannot be carried of one variable becomes a finding; other errors get its name.
 
     Parameters
     ----------
@@ -108,6 +125,8 @@ class Refusals:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if not isinstance(error, UnsupportedError):
+            if isinstance(error, VirtualZarrError):
+                error.at(node=self.path)
             return False
         files = (error.url,) if error.url else ()
         text = f"{error.message} ({error.feature})" if error.feature else error.message

@@ -15,7 +15,7 @@ from virtualzarr_refs.codecs.names import PACKING
 from virtualzarr_refs.codecs.unpacking import unpack
 from virtualzarr_refs.combine.parts import value_bytes
 from virtualzarr_refs.data_types import decode_scalar, encode_data_type, encode_scalar
-from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.errors import UnsupportedError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.lazy_array import LazyArray
 from virtualzarr_refs.manifest import Manifest
@@ -47,16 +47,21 @@ def read_arrays(
     options = {"storage_options": storage_options}
     readers = [LazyArray(array, store, path, options) for path, array in group.arrays.items()]
 
-    def read(reader: LazyArray) -> NDArray[Any]:
-        return reader.read((slice(None),) * len(reader.shape))
-
     try:
         if all(map(store.reader.is_mapped, group.urls)):
-            return [read(reader) for reader in readers]
+            return list(map(_read, arrays, readers))
         with ThreadPoolExecutor(_THREADS) as pool:
-            return list(pool.map(read, readers))
+            return list(pool.map(_read, arrays, readers))
     finally:
         store.close()
+
+
+def _read(array: VirtualArray, reader: LazyArray) -> NDArray[Any]:
+    try:
+        return reader.read((slice(None),) * len(reader.shape))
+    except VirtualZarrError as error:
+        error.node = None  # whoever asked knows what the array is called
+        raise error.at(url=next(iter(array.manifest.urls), None)) from error.__cause__
 
 
 def with_tail(array: VirtualArray, values: NDArray[Any], length: int, axis: int) -> NDArray[Any]:
