@@ -94,7 +94,8 @@ def rechunk_or_inline(
     except UnsupportedError:
         if value_bytes(array) > MAX_INLINE:
             raise
-        return _inlined(array, targets, storage_options)
+        (values,) = read_arrays([array], storage_options)
+        return kept_inline(array, values, targets)
 
 
 def rechunk_array(array: VirtualArray, targets: Targets) -> VirtualArray:
@@ -225,9 +226,18 @@ def _check_leading(before: Sequence[Lengths], names: Sequence[str], axis: int, v
             )
 
 
-def _inlined(array: VirtualArray, targets: Targets, storage_options: Mapping[str, object] | None) -> VirtualArray:
-    """A small array, read and kept inline in the chunks that are asked for."""
-    (values,) = read_arrays([array], storage_options)
+def kept_inline(array: VirtualArray, values: NDArray[Any], targets: Targets) -> VirtualArray:
+    """An array whose values are kept inline.
+
+    Parameters
+    ----------
+    array : VirtualArray
+        What it takes names and attributes from.
+    values : ndarray
+        What it holds, of the array's shape.
+    targets : mapping of int to ndarray of int64
+        By axis, the length of every chunk in elements; along the others chunks are as the array has them.
+    """
     whole = inline_array(array.metadata, values)
     grid = _grid(array, {axis: targets.get(axis, lengths_of(array, axis)) for axis in range(len(array.shape))})
     starts = [list(accumulate(grid.chunk_lengths(axis), initial=0)) for axis in range(len(array.shape))]

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-import virtualzarr_refs as vzr
 from tests.combine.files import Recipe, opened, write_series
+from tests.virtual_xarray.files import assert_same, virtual
 from virtualzarr_refs import rechunking
-from virtualzarr_refs.scanning import scan
 from virtualzarr_refs.virtual_xarray.duck_array import DuckArray
 
 BASE = Recipe()
@@ -21,28 +20,6 @@ ALONG_TIME = {"data_vars": "minimal", "coords": "minimal", "compat": "override",
 @pytest.fixture(autouse=True)
 def nothing_is_small(monkeypatch):
     monkeypatch.setattr(rechunking, "MAX_INLINE", -1)
-
-
-def virtual(path, **options):
-    return scan(path).to_xarray(virtual=True, **options)
-
-
-def assert_same(references, expected, folder):
-    """The group that comes of references holds what xarray has, directly and through a written set."""
-    group = vzr.from_xarray(references)
-    vzr.write_json(group, folder / "set.json", overwrite=True)
-    for way in (group.to_xarray(), xr.open_dataset(folder / "set.json", engine="virtualzarr_refs")):
-        found = way.load()
-        xr.testing.assert_identical(found, expected)
-        assert {name: kind(v) for name, v in found.variables.items()} == {
-            name: kind(v) for name, v in expected.variables.items()
-        }
-    return group
-
-
-def kind(variable):
-    """The type of values; xarray has text of an index in several."""
-    return "text" if variable.dtype.kind in "OTU" else variable.dtype
 
 
 CASES = {
@@ -99,6 +76,7 @@ OPERATIONS = {
     "isel to the end": lambda ds: ds.isel(time=slice(4, None)),
     "isel of nothing": lambda ds: ds.isel(time=slice(0, 0)),
     "isel by chunks": lambda ds: ds.isel(time=[4, 5, 0, 1]),
+    "isel by steps": lambda ds: ds.isel(time=slice(None, None, 2)),
     "isel by mask": lambda ds: ds.isel(time=np.arange(8) // 2 % 2 == 0),
     "isel of one row": lambda ds: ds.isel(y=0),
     "isel of two": lambda ds: ds.isel(time=slice(2, 6), y=slice(1, 4)),

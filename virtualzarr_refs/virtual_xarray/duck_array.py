@@ -113,7 +113,7 @@ class DuckArray(NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         (stored,) = read_arrays([self.array], self.storage_options)
-        values = decoded(self.array, stored).astype(self.dtype, copy=False)
+        values = stored if stored.dtype.kind == "V" else decoded(self.array, stored).astype(self.dtype, copy=False)
         return values if dtype is None else values.astype(dtype, copy=bool(copy))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -141,8 +141,8 @@ class DuckArray(NDArrayOperatorsMixin):
 
 
 def shown_type(array: VirtualArray) -> np.dtype[Any]:
-    """The type that xarray gives to the values of an array."""
-    return unpacked_type(array.dtype, array.metadata.typed_attributes())
+    """The type that xarray gives to the values of an array; records and raw bytes are never unpacked."""
+    return array.dtype if array.dtype.kind == "V" else unpacked_type(array.dtype, array.metadata.typed_attributes())
 
 
 def _refusal(name: str) -> UnsupportedError:

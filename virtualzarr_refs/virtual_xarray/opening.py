@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+import numpy as np
 import xarray as xr
 
 from virtualzarr_refs.chunk_grid import Shape
@@ -19,6 +20,9 @@ from virtualzarr_refs.virtual_xarray.duck_array import DuckArray, shown_type
 MAX_LOADED = 1 << 20
 """Bytes of a coordinate of several dimensions beyond which it stays references."""
 
+
+CHARACTER = np.dtype("S1")
+"""Whether arrays of these are shown as strings depends on their neighbours."""
 
 SKIPPED = "skipped"
 """Where the encoding of a dataset keeps what a scan left out."""
@@ -98,7 +102,7 @@ def _variable(
 def _is_read(shown: xr.Dataset, name: str, array: VirtualArray) -> bool:
     """Whether a variable is small, names elements, or stands for more than unpacked numbers."""
     variable = shown.variables[name]
-    is_decoded = variable.dtype != shown_type(array) or variable.ndim != len(array.shape)
+    is_decoded = variable.dtype != shown_type(array) or variable.ndim != len(array.shape) or array.dtype == CHARACTER
     is_small_coordinate = name in shown.coords and variable.nbytes <= MAX_LOADED
     return not variable.dims or name in shown.dims or is_decoded or is_small_coordinate
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.combine.expanding import expand
 from virtualzarr_refs.combine.findings import join_or_blame
-from virtualzarr_refs.combine.parts import Part
+from virtualzarr_refs.combine.parts import Part, lengths_of
 from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.rechunking import kept_inline
 from virtualzarr_refs.virtual_xarray.duck_array import DuckArray, implements, shown_type
 from virtualzarr_refs.virtual_xarray.inlining import inline_values
 
@@ -29,9 +30,10 @@ def concatenate(arrays: Sequence[Any], axis: int = 0) -> DuckArray:
     UnsupportedError
         If they cannot be joined; it names the file that is unlike the others.
     """
-    ducks = [_duck(array) for array in arrays]
+    first = next(array for array in arrays if isinstance(array, DuckArray))
+    axis %= first.ndim
+    ducks = [_duck(array, first, axis) for array in arrays]
     promised = np.result_type(*(duck.dtype for duck in ducks))
-    axis %= ducks[0].ndim
     parts = [Part(duck.file, duck.array, duck.shape[axis]) for duck in ducks]
     whole = join_or_blame(parts, axis).array
     found = shown_type(whole)
@@ -52,7 +54,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> DuckArray:
     """
     if axis != 0:
         raise UnsupportedError("references can only be put side by side along a new first axis")
-    return concatenate([_duck(array)[None] for array in arrays])
+    return concatenate([array[None] for array in arrays])
 
 
 @implements(np.broadcast_to)
@@ -103,7 +105,10 @@ def where(condition: Any, one: Any, other: Any) -> DuckArray:
     for array in (one, other):
         if isinstance(array, DuckArray) and _is_chosen(condition, array, other if array is one else one):
             return array
-    raise UnsupportedError("values of several files cannot be mixed in one chunk; where they are equal, no matter")
+    raise UnsupportedError(
+        "references cannot be filled or mixed with other values; where files lack a variable, put their groups "
+        "together by virtualzarr_refs.concat"
+    )
 
 
 def _is_chosen(condition: Any, array: DuckArray, other: Any) -> bool:
@@ -116,5 +121,13 @@ def _is_chosen(condition: Any, array: DuckArray, other: Any) -> bool:
     return bool(np.array_equal(values, chosen, equal_nan=values.dtype.kind in "fc"))
 
 
-def _duck(array: Any) -> DuckArray:
-    return array if isinstance(array, DuckArray) else DuckArray.of(inline_values(np.asarray(array)))
+def _duck(array: Any, like: DuckArray, axis: int) -> DuckArray:
+    """References, or values that are kept inline in chunks like those of references, but for an axis."""
+    if isinstance(array, DuckArray):
+        return array
+    values = np.asarray(array)
+    whole = inline_values(values)
+    if values.ndim != like.ndim or not values.size:
+        return DuckArray.of(whole)
+    beside = {i: lengths_of(like.array, i) for i in range(like.ndim) if i != axis and values.shape[i] == like.shape[i]}
+    return DuckArray.of(kept_inline(whole, values, beside))

@@ -19,7 +19,7 @@ from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
 from virtualzarr_refs.virtual_xarray.duck_array import DuckArray, shown_type
 from virtualzarr_refs.virtual_xarray.inlining import encode_checked, inline_values
-from virtualzarr_refs.virtual_xarray.opening import SKIPPED
+from virtualzarr_refs.virtual_xarray.opening import CHARACTER, SKIPPED
 
 
 def from_xarray(data: xr.Dataset | xr.DataTree) -> VirtualGroup:
@@ -100,22 +100,47 @@ def _inlined(name: str, variable: xr.Variable) -> VirtualArray:
     if variable.nbytes > MAX_READ:
         raise UnsupportedError(f"its {variable.nbytes} bytes in memory are too many to be kept beside references")
     encoded = _encoded(name, variable.to_base_variable().load())
-    return inline_values(np.asarray(encoded.values), encoded.attrs, tuple(map(str, encoded.dims)))
+    values, dimensions = np.asarray(encoded.values), tuple(map(str, encoded.dims))
+    if values.dtype == CHARACTER and values.ndim:  # with an axis for the characters of each, or xarray would join all
+        return inline_values(values[..., None], encoded.attrs, (*dimensions, "string1"))
+    return inline_values(values, encoded.attrs, dimensions)
 
 
 def _encoded(name: str, variable: xr.Variable) -> xr.Variable:
     """A variable as it is stored: by its encoding if that keeps every value, or else by one that does."""
-    own = {"_FillValue": None, **variable.encoding}
-    for encoding in (own, {"_FillValue": None}, {}):
+    for encoding in ({"_FillValue": None, **variable.encoding}, {"_FillValue": None}, {}):
         candidate = variable.copy()
         candidate.encoding = dict(encoding)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whether values survive is seen below
-            try:
-                encoded = encode_cf_variable(candidate, name=name)
-                decoded = decode_cf_variable(name, encoded)
-            except (ValueError, TypeError, OverflowError):
-                continue
-            if decoded.dtype == variable.dtype and decoded.equals(variable):
-                return encoded
+        encoded = _faithful(name, candidate)
+        if encoded is not None:
+            return encoded
     raise UnsupportedError(f"values of {variable.dtype} cannot be stored as they are; change their type")
+
+
+def _faithful(name: str, variable: xr.Variable) -> xr.Variable | None:
+    """The encoded variable, or None if that loses anything."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # whether values survive is seen below
+        try:
+            encoded = _without_objects(encode_cf_variable(variable, name=name))
+            decoded = decode_cf_variable(name, encoded.copy(), concat_characters=False)
+        except (ValueError, TypeError, OverflowError):
+            return None
+    is_same = decoded.dtype == variable.dtype or {decoded.dtype.kind, variable.dtype.kind} <= set("OSTU")
+    return encoded if is_same and decoded.equals(variable) else None
+
+
+def _without_objects(variable: xr.Variable) -> xr.Variable:
+    """The variable with bytes as bytes of one length; text stays.
+
+    Raises
+    ------
+    TypeError
+        If values are objects of another kind.
+    """
+    kinds: set[type] = {type(item) for item in variable.values.flat} if variable.dtype.kind == "O" else set()
+    if kinds == {bytes}:
+        return variable.copy(data=variable.values.astype(np.bytes_))
+    if kinds - {str}:
+        raise TypeError(f"{kinds} cannot be stored")
+    return variable
