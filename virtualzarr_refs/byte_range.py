@@ -8,7 +8,7 @@ from dataclasses import dataclass
 MAX_GAP = 256 * 1024
 """Bytes between two ranges below which fetching the gap is cheaper than a second request."""
 
-MAX_SIZE = 8 * 1024 * 1024
+MAX_SIZE = 16 * 1024 * 1024
 """Bytes beyond which a request is not made longer by joining."""
 
 

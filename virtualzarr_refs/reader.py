@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from asyncio import AbstractEventLoop, Task
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from threading import Lock
 
 from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, ByteRange
 from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
 from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.sources import Backend, SourceIdentity, SourcePool
 from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.value import StoredValue, read_values
@@ -74,6 +76,9 @@ class ValueReader:
         self.options = options
         self._pool = options.pool()
         self._local: dict[str, bool] = {}
+        self._expected: dict[str, dict[ByteRange, None]] = {}
+        self._kept: dict[str, Mapping[ByteRange, memoryview]] = {}
+        self._keeping = Lock()
         self._waiting: dict[tuple[AbstractEventLoop, str], _Batch] = {}
 
     @cached_property
@@ -124,9 +129,15 @@ class ValueReader:
         except SourceError as error:
             raise _failure(error) from error
 
+    def expect(self, chunks: Iterable[VirtualChunk]) -> None:
+        """Have chunks of remote sources fetched together, and kept, as soon as one of them is read."""
+        for chunk in chunks:
+            if not self._is_local(chunk.url):
+                self._expected.setdefault(chunk.url, {})[chunk.byte_range] = None
+
     def start_reading(self, url: str, ranges: Sequence[ByteRange]) -> Future[list[memoryview]]:
         """Begin to read ranges of one source in another thread, neighbours together; see `finished`."""
-        return _threads(os.getpid()).submit(self._pool.read, url, ranges)
+        return _threads(os.getpid()).submit(self._read_ranges, url, ranges)
 
     def finished(self, reading: Future[list[memoryview]]) -> list[memoryview]:
         """Wait for what was begun by `start_reading`.
@@ -186,7 +197,28 @@ class ValueReader:
 
     def close(self) -> None:
         """Close the sources. The reader can still be used, and opens them again."""
+        self._kept.clear()
         self._pool.close()
+
+    def _read_ranges(self, url: str, ranges: Sequence[ByteRange]) -> list[memoryview]:
+        kept = self._kept_of(url, ranges)
+        rest = [wanted for wanted in ranges if wanted not in kept]
+        found = dict(zip(rest, self._pool.read(url, rest), strict=True)) if rest else {}
+        return [kept[wanted] if wanted in kept else found[wanted] for wanted in ranges]
+
+    def _kept_of(self, url: str, ranges: Sequence[ByteRange]) -> Mapping[ByteRange, memoryview]:
+        """What was expected to be read of a source, if some of the ranges belong to that."""
+        expected = self._expected.get(url, {})
+        if not any(wanted in expected for wanted in ranges):
+            return {}
+        with self._keeping:
+            if url not in self._kept:
+                together = list(expected)
+                try:
+                    self._kept[url] = dict(zip(together, self._pool.read(url, together), strict=True))
+                except SourceError:  # is it one of those that were asked for?
+                    self._kept[url] = {}
+            return self._kept[url]
 
     def _batch(self, key: tuple[AbstractEventLoop, str]) -> _Batch:
         if key not in self._waiting:

@@ -18,6 +18,7 @@ from xarray.backends.common import datatree_from_dict_with_io_cleanup
 from virtualzarr_refs.errors import NodeNotFoundError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.lazy_array import LazyArray
+from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.references import open_refs
 from virtualzarr_refs.references.recognition import Openable, has_reference_name, is_reference_set
 from virtualzarr_refs.scanning import MATERIALISE_LIMIT, TARGET_CHUNK_SIZE, scan
@@ -198,6 +199,7 @@ class _Opened:
         for name, array in group.arrays.items():
             shape = self.unlimited.shape(path, array)
             arrays[name] = LazyArray(array, self.store, f"{path}/{name}".lstrip("/"), self.reading, shape)
+            self.store.reader.expect(_coordinate_chunks(name, array))
         return GroupStore(group, arrays, self.store, self.source)
 
     def _group(self, path: str) -> VirtualGroup:
@@ -205,6 +207,21 @@ class _Opened:
         if isinstance(node, VirtualArray):
             raise NodeNotFoundError("this is an array; give the path of its group instead", node=path)
         return node
+
+
+MAX_COORDINATE_CHUNKS = 64
+MAX_COORDINATE_CHUNK = 256 * 1024
+"""Chunks of a coordinate variable, and bytes of each, for it to be fetched together with the others and kept."""
+
+
+def _coordinate_chunks(name: str, array: VirtualArray) -> Iterator[VirtualChunk]:
+    """The chunks of a small coordinate variable. xarray reads all of these when it opens a dataset, one by one."""
+    if array.metadata.dimension_names != (name,) or array.manifest.size > MAX_COORDINATE_CHUNKS:
+        return
+    for number in range(array.manifest.size):
+        chunk = array.manifest.chunk((number,))
+        if isinstance(chunk, VirtualChunk) and chunk.byte_range.length <= MAX_COORDINATE_CHUNK:
+            yield chunk
 
 
 def _normal(path: str) -> str:

@@ -115,3 +115,29 @@ def test_a_file_cut_short_is_no_value(server):
     with pytest.raises(SourceTruncatedError) as caught:
         data.to_numpy()
     assert caught.value.offset == 999 * CHUNK
+
+
+def with_coordinates(server, lengths=(8, 8, 8)):
+    """Three coordinates, each of one chunk; the lengths are what the references say, in bytes."""
+    server.files["/c.bin"] = np.arange(3, dtype="<i8").tobytes()
+    arrays = {}
+    for number, (name, length) in enumerate(zip("abc", lengths, strict=True)):
+        chunks = {(0,): VirtualChunk(f"{server.url}/c.bin", ByteRange(8 * number, length))}
+        metadata = vzr.ArrayMetadata("int64", RegularGrid((1,), (1,)), 0, (LITTLE,), dimension_names=(name,))
+        arrays[name] = vzr.VirtualArray(metadata, Manifest.from_chunks((1,), chunks))
+    return vzr.VirtualGroup(arrays=arrays)
+
+
+def test_opening_fetches_all_coordinates_at_once(server):
+    opened = xr.open_dataset(with_coordinates(server), engine="virtualzarr_refs", cache=False)
+    assert [opened[name].item() for name in "abc"] == [0, 1, 2]
+    assert len(server.requests) == 1
+
+
+def test_a_broken_coordinate_spoils_no_other(server):
+    group = with_coordinates(server, lengths=(8, 8, 9))
+    opened = xr.open_dataset(group, engine="virtualzarr_refs", cache=False, drop_variables="c")
+    assert [opened[name].item() for name in "ab"] == [0, 1]
+    with pytest.raises(SourceTruncatedError) as caught:
+        xr.open_dataset(group, engine="virtualzarr_refs", cache=False)
+    assert caught.value.offset == 16
