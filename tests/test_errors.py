@@ -12,6 +12,7 @@ from virtualzarr_refs.errors import (
     NodeNotFoundError,
     NotRepresentableError,
     ReferenceSetError,
+    SkippedFileWarning,
     SkippedNodeWarning,
     SourceChangedError,
     SourceError,
@@ -19,6 +20,7 @@ from virtualzarr_refs.errors import (
     SourceTruncatedError,
     UnsupportedError,
     VirtualZarrError,
+    WorkerLostError,
 )
 
 BUILTINS = {
@@ -28,6 +30,7 @@ BUILTINS = {
     NotRepresentableError: ValueError,
     IncompatibleError: ValueError,
     DecodeError: ValueError,
+    WorkerLostError: RuntimeError,
     NodeNotFoundError: KeyError,
     SourceError: OSError,
     SourceMissingError: FileNotFoundError,
@@ -35,7 +38,7 @@ BUILTINS = {
     SourceChangedError: OSError,
 }
 KINDS = [VirtualZarrError, *BUILTINS]
-WARNINGS = [CacheWarning, SkippedNodeWarning]
+WARNINGS = [CacheWarning, SkippedFileWarning, SkippedNodeWarning]
 FIELDS = {"url": "s3://bucket/a.nc", "node": "/group/air", "feature": "filter 32004 (lz4)", "offset": 2048}
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         NodeNotFoundError,
         NotRepresentableError,
         ReferenceSetError,
+        SkippedFileWarning,
         SkippedNodeWarning,
         SourceChangedError,
         SourceError,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         SourceTruncatedError,
         UnsupportedError,
         VirtualZarrError,
+        WorkerLostError,
     )
     from virtualzarr_refs.filesystem import VirtualFileSystem
     from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
@@ -73,6 +75,7 @@ _HOME_OF = {
     "ScanOptions": "scanning",
     "Scanner": "scanning",
     "Skipped": "metadata",
+    "SkippedFileWarning": "errors",
     "SkippedNodeWarning": "errors",
     "SourceChangedError": "errors",
     "SourceError": "errors",
@@ -87,6 +90,7 @@ _HOME_OF = {
     "VirtualiZarrParser": "adapters.virtualizarr_parser",
     "from_virtualizarr": "adapters.virtualizarr_scanner",
     "VirtualZarrError": "errors",
+    "WorkerLostError": "errors",
     "check": "checking",
     "combine_by_coords": "combine",
     "combine_nested": "combine",
@@ -125,6 +129,7 @@ __all__ = [
     "ScanOptions",
     "Scanner",
     "Skipped",
+    "SkippedFileWarning",
     "SkippedNodeWarning",
     "SourceChangedError",
     "SourceError",
@@ -138,6 +143,7 @@ __all__ = [
     "VirtualStore",
     "VirtualZarrError",
     "VirtualiZarrParser",
+    "WorkerLostError",
     "__version__",
     "check",
     "combine_by_coords",

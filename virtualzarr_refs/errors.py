@@ -10,12 +10,14 @@
     ├── IncompatibleError        (ValueError)           groups that cannot be put together; has the whole report
     ├── DecodeError              (ValueError)           a chunk does not decode to what its array says
     ├── NodeNotFoundError        (KeyError)             no array or group at that path
+    ├── WorkerLostError          (RuntimeError)         what scanned the file was killed
     └── SourceError              (OSError)              a source's bytes cannot be had
         ├── SourceMissingError   (FileNotFoundError)
         ├── SourceTruncatedError                        a byte range reaches past the end of the source
         └── SourceChangedError                          the source is not the one that was scanned
 
     SkippedNodeWarning           (UserWarning)          a scan left a node out
+    SkippedFileWarning           (UserWarning)          a scan of many files left files out
     CacheWarning                 (UserWarning)          what a scan found could not be kept for the next one
 
 Each error is also the builtin that a caller would catch. The fields ``url``, ``node``, ``feature`` and
@@ -118,6 +120,10 @@ class NodeNotFoundError(VirtualZarrError, KeyError):
     __str__ = VirtualZarrError.__str__
 
 
+class WorkerLostError(VirtualZarrError, RuntimeError):
+    """The process that scanned a file was killed, for a lack of memory or by a fault of a library."""
+
+
 class SourceError(VirtualZarrError, OSError):
     """The bytes of a source cannot be read."""
 
@@ -138,6 +144,10 @@ class SourceChangedError(SourceError):
 
 class SkippedNodeWarning(UserWarning):
     """A scan left out a node; `VirtualGroup.skipped` names it and says why."""
+
+
+class SkippedFileWarning(UserWarning):
+    """A scan of many files left out those that could not be scanned; its result names them and says why."""
 
 
 class CacheWarning(UserWarning):

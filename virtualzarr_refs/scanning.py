@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import Shape
-from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, UnsupportedError, VirtualZarrError
+from virtualzarr_refs.errors import FormatError, SkippedNodeWarning, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
-from virtualzarr_refs.metadata import Skipped
 from virtualzarr_refs.scan_cache import Cache, Found, Seen, describe_request, through_cache
 from virtualzarr_refs.sources import Backend, Source, open_source
 from virtualzarr_refs.sources.read_ahead import ReadAhead, read_ahead
+from virtualzarr_refs.sources.redaction import redact
 from virtualzarr_refs.sources.scanned import look_at
 
 ENTRY_POINT_GROUP = "virtualzarr_refs.scanners"
@@ -207,15 +207,34 @@ def scan(
     CacheWarning
         If the cache cannot be written.
     """
-    options = ScanOptions(strict, materialise_limit, target_chunk_size)
-    with _opened(absolute_url(url), storage_options, backend) as source:
-        if cache is None:
-            with _ahead(source) as ahead:
-                group = scan_source(ahead, scanner, options)
-        else:
-            group = _scan_cached(source, scanner, options, Cache(cache, storage_options, backend))
-    warn_of_skipped(source.url, group)
+    request = ScanRequest(scanner, storage_options, backend, strict, materialise_limit, target_chunk_size, cache)
+    whole = absolute_url(url)
+    group = request.run(whole)
+    warn_of_skipped(whole, group)
     return group
+
+
+@dataclass(frozen=True, slots=True)
+class ScanRequest:
+    """How to scan, as something to hand to a worker; see `scan` for the meaning of each."""
+
+    scanner: Scanner | str | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+    backend: Backend = "auto"
+    strict: bool = False
+    materialise_limit: int = MATERIALISE_LIMIT
+    target_chunk_size: int = TARGET_CHUNK_SIZE
+    cache: str | os.PathLike[str] | None = None
+
+    def run(self, url: str) -> VirtualGroup:
+        """Scan one file; warns of nothing that is left out. Raises VirtualZarrError."""
+        options = ScanOptions(self.strict, self.materialise_limit, self.target_chunk_size)
+        with _opened(url, self.storage_options, self.backend) as source, _places_errors(url):
+            if self.cache is not None:
+                kept = Cache(self.cache, self.storage_options, self.backend)
+                return _scan_cached(source, self.scanner, options, kept)
+            with _ahead(source) as ahead:
+                return scan_source(ahead, self.scanner, options)
 
 
 def scan_source(source: Source, scanner: Scanner | str | None, options: ScanOptions) -> VirtualGroup:
@@ -233,8 +252,7 @@ def _scan_cached(source: Source, scanner: Scanner | str | None, options: ScanOpt
             group = scan_source(ahead, scanner, options)
         return Found(group, seen, is_lasting=not options.doubts)
 
-    with _places_errors(source.url):
-        return through_cache(cache, source, _described(scanner, options), scan_anew)
+    return through_cache(cache, source, _described(scanner, options), scan_anew)
 
 
 def _described(scanner: Scanner | str | None, options: ScanOptions) -> str | None:
@@ -291,7 +309,7 @@ def _places_errors(url: str) -> Generator[None]:
     try:
         yield
     except VirtualZarrError as error:
-        raise error.at(url=url) from error.__cause__
+        raise error.at(url=redact(url)) from error.__cause__
 
 
 def find_scanner(source: Source) -> Scanner | None:
@@ -337,58 +355,5 @@ def warn_of_skipped(url: str, group: VirtualGroup) -> None:
         return
     named = "; ".join(f"{record.path}: {record.reason}" for record in lost[:_NAMED_IN_WARNING])
     more = f"; and {len(lost) - _NAMED_IN_WARNING} more" if len(lost) > _NAMED_IN_WARNING else ""
-    message = f"{len(lost)} node(s) of {url} left out, see VirtualGroup.skipped: {named}{more}"
+    message = f"{len(lost)} node(s) of {redact(url)} left out, see VirtualGroup.skipped: {named}{more}"
     warnings.warn(message, SkippedNodeWarning, stacklevel=3)
-
-
-@dataclass(slots=True)
-class SkipLog:
-    """Collects what a scan leaves out, or raises at once where that was asked for.
-
-    Parameters
-    ----------
-    strict : bool
-        Raise instead of collecting.
-    doubts : list of str
-        See `ScanOptions`; gets the node of every error that a second try may not meet.
-    """
-
-    strict: bool
-    doubts: list[str] = field(default_factory=list[str])
-    records: list[Skipped] = field(default_factory=list[Skipped])
-
-    def node(self, path: str) -> AbstractContextManager[None, bool]:
-        """Turn an error of the block into a record of the node at `path`."""
-        return _Node(self, path)
-
-    def note(self, path: str, reason: str) -> None:
-        """Record a node that carries no data of its own; never raises."""
-        self.records.append(Skipped(path, reason, loses_data=False))
-
-
-@dataclass(frozen=True, slots=True)
-class _Node:
-    """The block of `SkipLog.node`.
-
-    Not a generator: an error that is thrown into one keeps itself alive, and with it whatever its block had open.
-    """
-
-    log: SkipLog
-    path: str
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
-        if not isinstance(error, VirtualZarrError):
-            return False
-        error.at(node=self.path)
-        if not isinstance(error, UnsupportedError):
-            self.log.doubts.append(self.path)
-        if not self.log.strict:
-            self.log.records.append(Skipped(self.path, _reason(error)))
-        return not self.log.strict
-
-
-def _reason(error: VirtualZarrError) -> str:
-    return f"{error.message} ({error.feature})" if error.feature else error.message

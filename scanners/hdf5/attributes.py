@@ -22,7 +22,7 @@ from scanners.text import decode_text
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.data_types import split_axes
 from virtualzarr_refs.errors import UnsupportedError
-from virtualzarr_refs.scanning import SkipLog
+from virtualzarr_refs.skip_log import SkipLog
 
 DIMENSION_LIST = "DIMENSION_LIST"
 REFERENCE_LIST = "REFERENCE_LIST"

@@ -24,7 +24,8 @@ from scanners.hdf5.truth import HDF5Truth
 from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
-from virtualzarr_refs.scanning import ScanOptions, SkipLog
+from virtualzarr_refs.scanning import ScanOptions
+from virtualzarr_refs.skip_log import SkipLog
 from virtualzarr_refs.sources import Source, open_source
 from virtualzarr_refs.sources.location import local_path
 

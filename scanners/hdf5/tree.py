@@ -19,7 +19,7 @@ from scanners.hdf5.records import DatasetHandle, DatasetRecord, GroupRecord, Obj
 from scanners.text import decode_text
 from virtualzarr_refs.errors import FormatError, UnsupportedError
 from virtualzarr_refs.hierarchy import is_node_name
-from virtualzarr_refs.scanning import SkipLog
+from virtualzarr_refs.skip_log import SkipLog
 
 MAX_DEPTH = 100
 """Groups within groups; deeper ones are left out."""

@@ -22,7 +22,8 @@ from virtualzarr_refs.errors import FormatError, UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup, is_node_name
 from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata
-from virtualzarr_refs.scanning import ScanOptions, SkipLog
+from virtualzarr_refs.scanning import ScanOptions
+from virtualzarr_refs.skip_log import SkipLog
 from virtualzarr_refs.sources import Source
 
 

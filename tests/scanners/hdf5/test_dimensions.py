@@ -12,7 +12,7 @@ import pytest
 from scanners.hdf5.dimensions import HIDDEN_ATTRIBUTES, DatasetView, NetCDFView, netcdf_view, visible_attributes
 from scanners.hdf5.records import DatasetRecord, GroupRecord
 from scanners.hdf5.tree import Walk
-from virtualzarr_refs.scanning import SkipLog
+from virtualzarr_refs.skip_log import SkipLog
 
 PLACEHOLDER = "This is a netCDF dimension but not a netCDF variable.         3"
 
