@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, NoReturn, Self, override
 
@@ -11,8 +11,9 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from virtualzarr_refs import listing
 from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE
-from virtualzarr_refs.hierarchy import VirtualGroup
-from virtualzarr_refs.reader import ReadOptions, ValueReader
+from virtualzarr_refs.codecs.stored_bounds import StoredBound
+from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
+from virtualzarr_refs.reader import Bytes, ReadOptions, ValueReader
 from virtualzarr_refs.sources import Backend
 from virtualzarr_refs.value import StoredValue
 
@@ -56,6 +57,7 @@ class VirtualStore(Store):
     ) -> None:
         super().__init__(read_only=True)
         self._reader = ValueReader(group, ReadOptions(storage_options, backend, base, max_gap, max_size))
+        self._bounds = _Bounds(group)
 
     @property
     def group(self) -> VirtualGroup:
@@ -109,14 +111,18 @@ class VirtualStore(Store):
             If the byte range is no request of zarr's, or negative.
         """
         value = self._requested(key, byte_range)
-        return None if value is None else _buffer(await self._reader.read_async(value), prototype)
+        if value is None:
+            return None
+        return _buffer(self._bounds.checked(key, await self._reader.read_async(value), byte_range), prototype)
 
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """What `get` does, in the calling thread."""
         value = self._requested(key, byte_range)
-        return None if value is None else _buffer(self._reader.read([value])[0], prototype)
+        if value is None:
+            return None
+        return _buffer(self._bounds.checked(key, self._reader.read([value])[0], byte_range), prototype)
 
     @override
     async def get_partial_values(
@@ -134,8 +140,9 @@ class VirtualStore(Store):
         asked = list(requests)
         values = [self._requested(key, byte_range) for key, _, byte_range in asked]
         found = iter(await self._reader.read_many_async([value for value in values if value is not None]))
-        for (key, prototype, _), value in zip(asked, values, strict=True):
-            yield key, None if value is None else _buffer(next(found), prototype)
+        for (key, prototype, byte_range), value in zip(asked, values, strict=True):
+            found_there = None if value is None else self._bounds.checked(key, next(found), byte_range)
+            yield key, None if found_there is None else _buffer(found_there, prototype)
 
     @override
     async def get_ranges(
@@ -275,6 +282,43 @@ class VirtualStore(Store):
         if value is None:
             raise ExceptionGroup("nothing is under the key", [FileNotFoundError(key)])
         return [_part(value, request) for request in requests]
+
+
+class _Bounds:
+    """The bounds on the chunks of a hierarchy, each array's worked out once."""
+
+    def __init__(self, group: VirtualGroup) -> None:
+        self._group = group
+        self._of_array: dict[str, StoredBound | None] = {}
+
+    def checked(self, key: str, data: Bytes, request: ByteRequest | None) -> Bytes:
+        """A value, if it is no chunk that decodes to more than it should."""
+        if request is None and not key.endswith(METADATA_KEY):
+            bound = self._bound(key)
+            if bound is not None:
+                bound.require(data)
+        return data
+
+    def _bound(self, key: str) -> StoredBound | None:
+        node: VirtualGroup | VirtualArray | None = self._group
+        for end, name in _parts_of(key):
+            node = node.arrays.get(name) or node.groups.get(name)
+            if isinstance(node, VirtualArray):
+                path = key[:end]
+                if path not in self._of_array:
+                    self._of_array[path] = StoredBound.of(node.metadata)
+                return self._of_array[path]
+            if node is None:
+                break
+        return None
+
+
+def _parts_of(key: str) -> Iterator[tuple[int, str]]:
+    """The parts of a key, each after where it ends."""
+    end = -1
+    for name in key.split("/"):
+        end += 1 + len(name)
+        yield end, name
 
 
 def _part(value: StoredValue, request: ByteRequest | None) -> StoredValue:

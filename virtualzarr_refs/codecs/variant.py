@@ -16,6 +16,7 @@ from zarr.registry import get_codec_class
 
 from virtualzarr_refs.attributes import decode_attributes
 from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.codecs.bounded import bounded
 from virtualzarr_refs.codecs.crop import parse_stored_shape, stored_shape
 from virtualzarr_refs.codecs.names import MIXED as NAME
 from virtualzarr_refs.codecs.names import PACKING_MEMBERS
@@ -88,7 +89,7 @@ class Variant:
             evolved = codec.evolve_from_array_spec(spec)
             steps.append((evolved, spec))
             spec = evolved.resolve_metadata(spec)
-        return steps[::-1]
+        return bounded(steps)[::-1]
 
     def finish(self, decoded: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
         """Crop, unpack and cast what the codecs decoded."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.chunk_grid import JSON, Shape
-from virtualzarr_refs.direct.bytes_steps import STEPS, Data, Decode
+from virtualzarr_refs.codecs.bytes_steps import Data, Decode, step_of
 from virtualzarr_refs.direct.groups import Span
 from virtualzarr_refs.errors import DecodeError
 
@@ -65,7 +65,7 @@ class PlainChain:
         """The chain for codecs in order of encoding, or None if it takes zarr to decode them."""
         stored = _stored_type(codecs[0], dtype)
         shuffled = _shuffled(codecs[1]) if len(codecs) > 1 else 0
-        steps = _steps([str(codec["name"]) for codec in codecs[2 if shuffled else 1 :]])
+        steps = _steps(codecs[2 if shuffled else 1 :])
         return None if stored is None or steps is None else cls(stored, steps, shuffled)
 
     def decode(self, data: Data, shape: Shape) -> Values:
@@ -145,12 +145,12 @@ def _shuffled(codec: Mapping[str, JSON]) -> int:
     return configuration.get("elementsize", 4) if codec["name"] == "numcodecs.shuffle" else 0
 
 
-def _steps(names: Sequence[str]) -> tuple[tuple[Decode, int], ...] | None:
+def _steps(codecs: Codecs) -> tuple[tuple[Decode, int], ...] | None:
     """The steps for codecs in order of encoding, or None if one is unknown or what it decodes to is."""
     steps: list[tuple[Decode, int]] = []
     extra: int | None = 0
-    for name in names:
-        step = STEPS.get(name)
+    for codec in codecs:
+        step = step_of(codec)
         if step is None or extra is None:
             return None
         steps.append((step.decode, extra))

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.chunk_grid import ChunkIndex
+from virtualzarr_refs.codecs.bytes_steps import Data
 from virtualzarr_refs.codecs.failures import FAILURES
 from virtualzarr_refs.data_types import decode_scalar
 from virtualzarr_refs.direct.boxes import Box
-from virtualzarr_refs.direct.bytes_steps import Data
 from virtualzarr_refs.direct.chains import Chain
 from virtualzarr_refs.direct.fetching import RangeReader
 from virtualzarr_refs.direct.groups import Group, groups

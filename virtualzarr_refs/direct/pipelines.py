@@ -10,8 +10,8 @@ from zarr import Array
 
 from virtualzarr_refs.chunk_grid import JSON
 from virtualzarr_refs.codecs import mixed
+from virtualzarr_refs.codecs.bytes_steps import Data
 from virtualzarr_refs.codecs.names import MIXED
-from virtualzarr_refs.direct.bytes_steps import Data
 from virtualzarr_refs.direct.chains import Chain, Codecs, PlainChain
 from virtualzarr_refs.direct.zarr_chain import ZarrChain
 from virtualzarr_refs.errors import DecodeError

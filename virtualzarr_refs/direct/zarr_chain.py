@@ -12,7 +12,8 @@ from zarr.core.array_spec import ArraySpec
 from zarr.core.buffer import default_buffer_prototype
 
 from virtualzarr_refs.chunk_grid import Shape
-from virtualzarr_refs.direct.bytes_steps import Data
+from virtualzarr_refs.codecs.bounded import bounded
+from virtualzarr_refs.codecs.bytes_steps import Data
 from virtualzarr_refs.direct.chains import Index, Values
 from virtualzarr_refs.errors import DecodeError
 
@@ -78,4 +79,4 @@ def _evolved(codecs: Sequence[Codec], spec: ArraySpec) -> _Steps:
         evolved = codec.evolve_from_array_spec(spec)
         steps.append((evolved, spec))
         spec = evolved.resolve_metadata(spec)
-    return steps[::-1]
+    return bounded(steps)[::-1]
