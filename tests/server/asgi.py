@@ -23,6 +23,12 @@ class Answer:
         assert self.headers["content-type"] == "application/json"
         return json.loads(self.body)
 
+    def json_or_body(self):
+        """The parsed body of JSON without the path of a listing; else the bytes."""
+        if self.headers["content-type"] != "application/json":
+            return self.body
+        return {name: value for name, value in self.json().items() if name != "path"}
+
 
 class Client:
     """Asks an application as one client would."""

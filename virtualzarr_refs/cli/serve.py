@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,6 +51,12 @@ if TYPE_CHECKING:
     metavar="URL",
     help="Web site whose pages may read; may be given several times.",
 )
+@click.option(
+    "--npm",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="A folder node_modules with zarrita for the page at /; without it, browsers load zarrita from jsdelivr.net.",
+)
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
 @allow_option
 @source_options
@@ -65,6 +71,7 @@ def serve(
     """Serve reference sets and files over HTTP, for Zarr readers in any language.
 
     The paths are the keys of a Zarr v3 hierarchy. Several REFS and FILEs become groups of one, by their names.
+    A browser that opens the address shows the tree, where chunks lie, and pictures of the values.
     Nothing is copied: bytes are read from the files as they are asked for. Ctrl-C stops the server.
     """
     settings = _Settings(**options)
@@ -88,6 +95,7 @@ class _Settings:
     codecs: Codecs
     token: str | None = field(repr=False)
     origins: tuple[str, ...]
+    npm: Path | None
     quiet: bool
 
 
@@ -120,7 +128,14 @@ def _serve(group: VirtualGroup, settings: _Settings, backend: Backend, storage_o
     from virtualzarr_refs.server import application, listen, serve  # noqa: PLC0415
 
     reading = ReadOptions(storage_options, backend)
-    app = application(group, reading, codecs=settings.codecs, token=settings.token, origins=settings.origins)
+    app = application(
+        group,
+        reading,
+        codecs=settings.codecs,
+        token=settings.token,
+        origins=settings.origins,
+        npm=settings.npm,
+    )
     with listen(settings.host, settings.port) as listening:
         host, port = listening.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}/"

@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import batched
+from pathlib import Path
 from typing import Literal
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from virtualzarr_refs.errors import VirtualZarrError
-from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.listing import Entry
 from virtualzarr_refs.reader import ReadOptions
 from virtualzarr_refs.server.access import TokenRequired
 from virtualzarr_refs.server.answers import answer
+from virtualzarr_refs.server.chunk_map import chunk_map
 from virtualzarr_refs.server.contents import Contents
 from virtualzarr_refs.server.core import CoreContents
 from virtualzarr_refs.server.failures import failure_response, refusal_response
+from virtualzarr_refs.server.page import FOLDER, page_routes
 from virtualzarr_refs.server.stored import StoredContents
 
 Codecs = Literal["stored", "core"]
 
 _METHODS = ("GET", "HEAD")
+_CHUNK_MAPS = f"{FOLDER}/chunks/".removeprefix("/")
+_CORE = f"{FOLDER}/core/".removeprefix("/")
 _REQUEST_FIELDS = ("Authorization", "Range", "If-None-Match", "If-Range")
 _ANSWER_FIELDS = ("Accept-Ranges", "Content-Encoding", "Content-Length", "Content-Range", "ETag")
 
@@ -51,6 +58,7 @@ def application(
     token: str | None = None,
     origins: Sequence[str] = ("*",),
     consolidated: bool = True,
+    npm: Path | None = None,
 ) -> ASGIApp:
     """Make a read-only ASGI application of a hierarchy.
 
@@ -68,22 +76,28 @@ def application(
         Web sites whose pages may read from it (CORS).
     consolidated : bool
         Whether the document of a group holds those of the nodes beneath, so that clients need no listing.
+    npm : path, optional
+        A folder ``node_modules`` with zarrita for the page; without it, browsers load zarrita from a public network.
 
     Raises
     ------
     ValueError
         If the token is empty.
     """
-    contents = _contents(group, options or ReadOptions(), codecs, consolidated=consolidated)
+    options = options or ReadOptions()
+    core = CoreContents(group, options, consolidated=consolidated)
+    contents = core if codecs == "core" else StoredContents(group, options, consolidated=consolidated)
 
     @asynccontextmanager
     async def lifespan(_: object) -> AsyncGenerator[None]:
         yield
         contents.close()
+        core.close()
 
-    app: ASGIApp = Router(default=_Keys(contents), lifespan=lifespan)
+    keys: ASGIApp = _Keys(contents, core, dict(group.walk_arrays()))
     if token is not None:
-        app = TokenRequired(app, token)
+        keys = TokenRequired(keys, token)
+    app = ExceptionMiddleware(Router(page_routes(npm), redirect_slashes=False, default=keys, lifespan=lifespan))
     # Outermost: a page has to be allowed to see refusals too, and asks first without a token.
     return CORSMiddleware(
         app,
@@ -94,16 +108,13 @@ def application(
     )
 
 
-def _contents(group: VirtualGroup, options: ReadOptions, codecs: Codecs, *, consolidated: bool) -> Contents:
-    kinds: dict[Codecs, type[StoredContents | CoreContents]] = {"stored": StoredContents, "core": CoreContents}
-    return kinds[codecs](group, options, consolidated=consolidated)
-
-
 class _Keys:
     """Answers requests for keys and folders."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, core: Contents, arrays: Mapping[str, VirtualArray]) -> None:
         self._contents = contents
+        self._core = core
+        self._arrays = arrays
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -123,23 +134,39 @@ class _Keys:
         _refuse_oversized(request)
         if request.method not in _METHODS:
             raise HTTPException(405, "this server is read-only", {"Allow": ", ".join(_METHODS)})
-        if not key or key.endswith("/"):
-            return self._listing(request, key)
-        found = await self._contents.find(key)
-        if found is None:
-            raise HTTPException(404, "nothing is under this key; a path that ends with a slash lists a folder")
-        return await answer(request, found)
+        if key.startswith(_CHUNK_MAPS):
+            return await self._chunk_map(key.removeprefix(_CHUNK_MAPS))
+        if key.startswith(_CORE):
+            return await _from(self._core, request, key.removeprefix(_CORE))
+        return await _from(self._contents, request, key)
 
-    def _listing(self, request: Request, path: str) -> Response:
-        folder = path.removesuffix("/")
-        entries = self._contents.entries(folder)
-        first = next(entries, None) if folder or not path else None
-        if first is None:
-            raise HTTPException(404, "there is no such folder")
-        headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
-        if request.method == "HEAD":
-            return Response(None, 200, headers, "application/json")
-        return StreamingResponse(_listing(path, first, entries), 200, headers, "application/json")
+    async def _chunk_map(self, path: str) -> Response:
+        array = self._arrays.get(path)
+        if array is None:
+            raise HTTPException(404, "there is no such array")
+        return JSONResponse(await run_in_threadpool(chunk_map, array), headers={"Cache-Control": "no-cache"})
+
+
+async def _from(contents: Contents, request: Request, key: str) -> Response:
+    """What is under a key, or in a folder."""
+    if not key or key.endswith("/"):
+        return _folder(contents, request, key)
+    found = await contents.find(key)
+    if found is None:
+        raise HTTPException(404, "nothing is under this key; a path that ends with a slash lists a folder")
+    return await answer(request, found)
+
+
+def _folder(contents: Contents, request: Request, path: str) -> Response:
+    folder = path.removesuffix("/")
+    entries = contents.entries(folder)
+    first = next(entries, None) if folder or not path else None
+    if first is None:
+        raise HTTPException(404, "there is no such folder")
+    headers = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+    if request.method == "HEAD":
+        return Response(None, 200, headers, "application/json")
+    return StreamingResponse(_listing(path, first, entries), 200, headers, "application/json")
 
 
 def _refuse_oversized(request: Request) -> None:
