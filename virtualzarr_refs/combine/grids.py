@@ -63,7 +63,8 @@ def join_grids(arrays: Sequence[VirtualArray | None], lengths: Sequence[int], ax
         whole = tuple(edge for edge in edges if isinstance(edge, int))
         return JoinedGrid(RegularGrid(shape, whole), _padded_end(parts, regular))
     if not along.size:
-        return JoinedGrid(RegularGrid(shape, tuple(e if isinstance(e, int) else max(e) for e in beside)), parts)
+        nothing = (*beside[:axis], 1, *beside[axis:])
+        return JoinedGrid(RegularGrid(shape, tuple(e if isinstance(e, int) else max(e) for e in nothing)), parts)
     return JoinedGrid(RectilinearGrid(shape, (*beside[:axis], tuple(along.tolist()), *beside[axis:])), parts)
 
 

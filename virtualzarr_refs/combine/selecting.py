@@ -62,6 +62,6 @@ def take(array: VirtualArray, axis: int, start: int, stop: int) -> VirtualArray:
         cut: RegularGrid | RectilinearGrid = RegularGrid(shape, grid.chunk_shape)
     else:
         lengths = tuple(stored_lengths(array, axis)[first:last].tolist())
-        edge = grid.edges[axis] if isinstance(grid.edges[axis], int) else lengths
+        edge = grid.edges[axis] if isinstance(grid.edges[axis], int) else lengths or 1
         cut = RectilinearGrid(shape, (*grid.edges[:axis], edge, *grid.edges[axis + 1 :]))
     return VirtualArray(replace(array.metadata, chunk_grid=cut), select(array.manifest.loaded(), chunks))
