@@ -28,6 +28,7 @@ NAMES = {
     "ReferenceSetError",
     "ScanOptions",
     "Scanner",
+    "SetLockedError",
     "Skipped",
     "SkippedFileWarning",
     "SkippedNodeWarning",
@@ -64,6 +65,7 @@ NAMES = {
     "scan_many",
     "write_icechunk",
     "write_json",
+    "write_parquet",
 }
 
 

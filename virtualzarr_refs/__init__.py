@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         NodeNotFoundError,
         NotRepresentableError,
         ReferenceSetError,
+        SetLockedError,
         SkippedFileWarning,
         SkippedNodeWarning,
         SourceChangedError,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from virtualzarr_refs.rechunking import rechunk
     from virtualzarr_refs.references import open_refs, write_json
     from virtualzarr_refs.references.icechunk.opening import open_icechunk
+    from virtualzarr_refs.references.parquet.writer import write_parquet
     from virtualzarr_refs.scanning import Scanner, ScanOptions, scan
     from virtualzarr_refs.shards import to_shards
     from virtualzarr_refs.store import VirtualStore
@@ -74,6 +76,7 @@ _HOME_OF = {
     "ReferenceSetError": "errors",
     "ScanOptions": "scanning",
     "Scanner": "scanning",
+    "SetLockedError": "errors",
     "Skipped": "metadata",
     "SkippedFileWarning": "errors",
     "SkippedNodeWarning": "errors",
@@ -109,6 +112,7 @@ _HOME_OF = {
     "to_shards": "shards",
     "write_icechunk": "adapters.icechunk_writing",
     "write_json": "references",
+    "write_parquet": "references.parquet.writer",
 }
 
 __version__ = "0.1.0"
@@ -128,6 +132,7 @@ __all__ = [
     "ReferenceSetError",
     "ScanOptions",
     "Scanner",
+    "SetLockedError",
     "Skipped",
     "SkippedFileWarning",
     "SkippedNodeWarning",
@@ -164,6 +169,7 @@ __all__ = [
     "to_shards",
     "write_icechunk",
     "write_json",
+    "write_parquet",
 ]
 
 

@@ -11,6 +11,7 @@
     ├── DecodeError              (ValueError)           a chunk does not decode to what its array says
     ├── NodeNotFoundError        (KeyError)             no array or group at that path
     ├── WorkerLostError          (RuntimeError)         what scanned the file was killed
+    ├── SetLockedError           (BlockingIOError)      somebody else is writing to the reference set
     └── SourceError              (OSError)              a source's bytes cannot be had
         ├── SourceMissingError   (FileNotFoundError)
         ├── SourceTruncatedError                        a byte range reaches past the end of the source
@@ -122,6 +123,12 @@ class NodeNotFoundError(VirtualZarrError, KeyError):
 
 class WorkerLostError(VirtualZarrError, RuntimeError):
     """The process that scanned a file was killed, for a lack of memory or by a fault of a library."""
+
+
+class SetLockedError(VirtualZarrError, BlockingIOError):
+    """Somebody else is writing to the reference set; the message says who, and what to do."""
+
+    __str__ = VirtualZarrError.__str__
 
 
 class SourceError(VirtualZarrError, OSError):

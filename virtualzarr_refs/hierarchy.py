@@ -53,7 +53,7 @@ class VirtualArray:
                 f"{self.metadata.chunk_grid.grid_shape}"
             )
         if isinstance(self.manifest, Manifest):
-            check_shards(self.metadata, self.manifest)
+            check_shards(self.metadata, self.manifest.inner_chunks)
 
     @property
     def shape(self) -> Shape:

@@ -21,7 +21,8 @@ from typing import Any, Literal, Self, cast
 
 from virtualzarr_refs.chunk_grid import JSON, Shape
 from virtualzarr_refs.errors import ReferenceSetError
-from virtualzarr_refs.manifest import Manifest, ShardChunk, index_of
+from virtualzarr_refs.inner_chunks import InnerChunks
+from virtualzarr_refs.manifest import ShardChunk, index_of
 from virtualzarr_refs.metadata import ArrayMetadata
 from virtualzarr_refs.value import Gather, Part, StoredValue
 
@@ -118,19 +119,26 @@ def shard_value(shard: ShardChunk, codec: ShardCodec) -> StoredValue:
     return StoredValue((index, chunks) if is_first else (chunks, index))
 
 
-def check_shards(metadata: ArrayMetadata, manifest: Manifest) -> None:
-    """Hold the shards of a manifest against the metadata.
+def check_shards(metadata: ArrayMetadata, inner_chunks: Mapping[int, InnerChunks]) -> None:
+    """Hold shards against the metadata.
+
+    Parameters
+    ----------
+    metadata : ArrayMetadata
+        Of the array.
+    inner_chunks : mapping of int to InnerChunks
+        By the position of the shard, in C order of the chunk grid.
 
     Raises
     ------
     ReferenceSetError
         If a shard has more or fewer chunks than the metadata say, or there is no such codec.
     """
-    if not manifest.inner_chunks:
+    if not inner_chunks:
         return
-    codec = ShardCodec.of(metadata)
-    for position, inner in manifest.inner_chunks.items():
-        shape = metadata.chunk_grid.encoded_shape(index_of(position, manifest.grid_shape))
+    codec, grid = ShardCodec.of(metadata), metadata.chunk_grid
+    for position, inner in inner_chunks.items():
+        shape = grid.encoded_shape(index_of(position, grid.grid_shape))
         if math.prod(codec.inner_grid(shape)) != inner.size:
             raise ReferenceSetError(f"a shard of {shape} elements has an index of {inner.size} chunks")
 

@@ -14,7 +14,6 @@ from virtualzarr_refs.chunk_grid import RegularGrid
 from virtualzarr_refs.errors import (
     ReferenceSetError,
     SourceMissingError,
-    UnsupportedError,
     VirtualZarrError,
 )
 from virtualzarr_refs.manifest import InlineChunk, VirtualChunk
@@ -398,7 +397,7 @@ def test_missing_files_and_folders(tmp_path):
         open_refs(tmp_path / "no.json")
     with pytest.raises(VirtualZarrError):
         open_refs(tmp_path)
-    with pytest.raises(UnsupportedError, match="Parquet"):
+    with pytest.raises(SourceMissingError, match="no reference set"):
         open_refs(tmp_path / "set.parq")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from virtualzarr_refs.errors import NotRepresentableError, ReferenceSetError, So
 from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import encode_metadata
 from virtualzarr_refs.references.chunk_values import Value, write_references
-from virtualzarr_refs.references.documents import DOCUMENT_NAMES, ZARRAY, ZATTRS, ZGROUP
+from virtualzarr_refs.references.division import INLINE_THRESHOLD, InlineChoice, check_options, divide
 from virtualzarr_refs.references.json_reader import read_file
 from virtualzarr_refs.references.secrets import require_no_secrets
 from virtualzarr_refs.references.sidecar import (
@@ -22,21 +22,14 @@ from virtualzarr_refs.references.sidecar import (
     TEMPLATE,
     SidecarFile,
     files_named_in,
-    is_sidecar_file,
-    move_out,
-    point_into,
     sidecar_folder,
     template_url,
 )
 from virtualzarr_refs.references.source_columns import write_columns
 from virtualzarr_refs.references.target import Target, open_target
-from virtualzarr_refs.references.variants import has_variants, materialise
-from virtualzarr_refs.references.zarr_v2_writer import write_array, write_group
+from virtualzarr_refs.references.zarr_v2_documents import write_documents
 from virtualzarr_refs.scanning import absolute_url
 from virtualzarr_refs.sources.redaction import redact
-
-INLINE_THRESHOLD = 1024 * 1024
-"""Bytes of inline chunks that an array may have in the set itself."""
 
 type References = dict[str, Value]
 
@@ -86,52 +79,18 @@ def write_json(
     SourceError
         If chunks cannot be read, or the filesystem cannot be written to.
     """
-    _check_options(zarr_format, materialise)
+    check_options(zarr_format, materialise)
     url = absolute_url(path)
     target = open_target(url, storage_options)
     if not overwrite and target.exists(url):
         raise FileExistsError(errno.EEXIST, "a reference set is there already; overwrite=True replaces it", redact(url))
     require_no_secrets((url, *group.urls, *group.sources))
-    whole, files = _divide(group.loaded(), url, inline_threshold, materialise, storage_options)
+    choice = InlineChoice(inline_threshold, materialise)
+    whole, files = divide(group.loaded(), sidecar_folder(url), choice, PLACE, storage_options)
     data = _encode(whole, url, zarr_format)
     replaced = _replaced_files(target, url, storage_options)
     _write(target, url, data, files)
     _remove_stale(target, sidecar_folder(url), replaced - _own_files(whole))
-
-
-def _check_options(zarr_format: object, materialise: object) -> None:
-    if zarr_format not in (2, 3):
-        raise ValueError(f"zarr_format is 2 or 3, not {zarr_format!r}")
-    if materialise not in (None, "inline", "sidecar"):
-        raise ValueError(f'materialise is None, "inline" or "sidecar", not {materialise!r}')
-
-
-def _divide(
-    group: VirtualGroup,
-    url: str,
-    inline_threshold: int,
-    way: Literal["inline", "sidecar"] | None,
-    storage_options: Mapping[str, Any] | None,
-) -> tuple[VirtualGroup, dict[str, SidecarFile]]:
-    """The group as the set has it, and what goes to files beside it."""
-    encoded_anew: frozenset[str] = frozenset()
-    if way is not None:
-        encoded_anew = frozenset(path for path, array in group.walk_arrays() if has_variants(array))
-        group = materialise(group, storage_options) if encoded_anew else group
-
-    def is_moved(path: str, array: VirtualArray) -> bool:
-        if path in encoded_anew:
-            return way == "sidecar"
-        return sum(map(len, array.manifest.loaded().inline.values())) > inline_threshold
-
-    divided, files = move_out(group, is_moved)
-    folder = sidecar_folder(url)
-    return point_into(divided, folder, _names_in(divided.urls, folder)), files
-
-
-def _names_in(urls: Collection[str], folder: str) -> set[str]:
-    names = (url.removeprefix(f"{folder}/") for url in urls if url.startswith(f"{folder}/"))
-    return set(filter(is_sidecar_file, names))
 
 
 def _own_files(group: VirtualGroup) -> set[str]:
@@ -171,33 +130,12 @@ def _encode_v3(group: VirtualGroup) -> References:
 
 def _encode_v2(group: VirtualGroup) -> References:
     references: References = {}
-    reasons: dict[str, str] = {}
-    for path, node in group.walk():
-        try:
-            _encode_v2_node(f"{path}/" if path else "", node, references)
-        except NotRepresentableError as error:
-            reasons[path] = error.message
-    if reasons:
-        listed = "; ".join(f"{path}: {reason}" for path, reason in reasons.items())
-        raise NotRepresentableError(f"Zarr v2 cannot carry {listed}. zarr_format=3 carries them, or leave them out")
+    for path, documents in write_documents(group).items():
+        prefix, node = f"{path}/" if path else "", group[path]
+        references.update((prefix + name, json.dumps(document)) for name, document in documents.items())
+        if isinstance(node, VirtualArray):
+            references.update(write_references(node.manifest.loaded(), ChunkKeyEncoding("v2", "."), prefix))
     return references
-
-
-def _encode_v2_node(prefix: str, node: VirtualArray | VirtualGroup, references: References) -> None:
-    if prefix.rstrip("/").rpartition("/")[2] in DOCUMENT_NAMES:
-        raise NotRepresentableError("its name is that of a metadata document")
-    if isinstance(node, VirtualGroup):
-        documents = dict(zip((ZGROUP, ZATTRS), write_group(node.metadata), strict=True))
-    elif has_variants(node):
-        raise NotRepresentableError(
-            'its chunks are encoded in different ways (materialise="inline" or "sidecar" encodes them in one)'
-        )
-    else:
-        has_missing = node.manifest.count < node.manifest.size
-        documents = dict(zip((ZARRAY, ZATTRS), write_array(node.metadata, has_missing=has_missing), strict=True))
-    references.update((prefix + name, json.dumps(document)) for name, document in documents.items())
-    if isinstance(node, VirtualArray):
-        references.update(write_references(node.manifest.loaded(), ChunkKeyEncoding("v2", "."), prefix))
 
 
 _FORMATS: Mapping[int, Callable[[VirtualGroup], References]] = {2: _encode_v2, 3: _encode_v3}

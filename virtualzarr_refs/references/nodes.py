@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from virtualzarr_refs.chunk_grid import ChunkKeyEncoding
+from virtualzarr_refs.codecs.names import MIXED
 from virtualzarr_refs.errors import ReferenceSetError, VirtualZarrError
 from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, NodeMetadata, Skipped, parse_metadata
@@ -14,8 +15,6 @@ from virtualzarr_refs.references.documents import ZARRAY, ZATTRS, ZGROUP, Docume
 from virtualzarr_refs.references.urls import SetUrls
 from virtualzarr_refs.references.zarr_v2_reader import read_array, read_group
 from virtualzarr_refs.sharding import is_sharded
-
-_MIXED = "virtualzarr_refs.mixed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +140,15 @@ def build_group(nodes: Mapping[str, Node], references: Mapping[str, Keyed], urls
             keyed = references.get(path, Keyed([], []))
             arrays[path], outside = _build_array(path, node.metadata, node.encoding, keyed, urls)
             skipped += _records(path, outside)
-    root = _assemble({p: n.metadata for p, n in nodes.items() if isinstance(n.metadata, GroupMetadata)}, arrays)
+    root = assemble(nodes, arrays)
     return replace(root, metadata=replace(root.metadata, skipped=(*root.metadata.skipped, *skipped)))
 
 
 def _build_array(
     path: str, metadata: ArrayMetadata, encoding: ChunkKeyEncoding, keyed: Keyed, urls: SetUrls
 ) -> tuple[VirtualArray, list[str]]:
-    has_variants = any(codec.get("name") == _MIXED for codec in metadata.codecs)
-    grid = Grid(metadata.chunk_grid.grid_shape, encoding, len(path) + 1, has_variants, is_sharded(metadata))
+    shape, has_variants = metadata.chunk_grid.grid_shape, has_mixed_codec(metadata)
+    grid = Grid(shape, encoding, len(path) + 1, has_variants, is_sharded(metadata))
     try:
         manifest, outside = read_manifest(keyed, grid, urls)
         return VirtualArray(metadata, manifest), outside
@@ -164,7 +163,14 @@ def _records(path: str, outside: list[str]) -> list[Skipped]:
     return [Skipped(path, reason, loses_data=False)]
 
 
-def _assemble(groups: Mapping[str, GroupMetadata], arrays: Mapping[str, VirtualArray]) -> VirtualGroup:
+def has_mixed_codec(metadata: ArrayMetadata) -> bool:
+    """Whether chunks of an array are encoded in different ways."""
+    return any(codec.get("name") == MIXED for codec in metadata.codecs)
+
+
+def assemble(nodes: Mapping[str, Node], arrays: Mapping[str, VirtualArray]) -> VirtualGroup:
+    """The hierarchy of arrays and of the groups that hold them, all by path."""
+    groups = {path: node.metadata for path, node in nodes.items() if isinstance(node.metadata, GroupMetadata)}
     children: dict[str, dict[str, VirtualArray]] = {path: {} for path in groups}
     for path, array in arrays.items():
         parent, _, name = path.rpartition("/")

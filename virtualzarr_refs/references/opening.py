@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from virtualzarr_refs.errors import UnsupportedError, VirtualZarrError
+from virtualzarr_refs.errors import VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.references.icechunk.recognition import is_icechunk
 from virtualzarr_refs.references.json_reader import read_json, read_mapping
 from virtualzarr_refs.scanning import absolute_url
+from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.sources.redaction import redact
 
 if TYPE_CHECKING:
@@ -67,8 +68,17 @@ def open_refs(
     file = cast("str | os.PathLike[str]", refs)
     url = absolute_url(file)
     try:
-        if os.fspath(file).endswith(_PARQUET):
-            raise UnsupportedError("reference sets in Parquet are not read yet; write the set as JSON")
+        if _is_folder(os.fspath(file)):
+            from virtualzarr_refs.references.parquet.reader import read_parquet  # noqa: PLC0415  pyarrow is slow to import
+
+            folder = url.rstrip("/")
+            return read_parquet(folder, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
         return read_json(url, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
     except VirtualZarrError as error:
         raise error.at(url=redact(url)) from error.__cause__
+
+
+def _is_folder(url: str) -> bool:
+    """Whether a set lies in a folder, by its name or, if it is local, by what is there."""
+    path = local_path(url)
+    return url.endswith(_PARQUET) or (path is not None and os.path.isdir(path))  # noqa: PTH112

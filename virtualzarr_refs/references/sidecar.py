@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,7 +68,7 @@ def files_named_in(document: bytes) -> set[str]:
 
 
 def move_out(
-    group: VirtualGroup, is_moved: Callable[[str, VirtualArray], bool]
+    group: VirtualGroup, is_moved: Callable[[str, VirtualArray], bool], place: str = PLACE
 ) -> tuple[VirtualGroup, dict[str, SidecarFile]]:
     """Move inline chunks out of a group.
 
@@ -78,33 +78,46 @@ def move_out(
         To be written.
     is_moved : callable
         Takes the path of an array and the array, and says whether its inline chunks are moved.
+    place : str
+        What the set calls the folder.
 
     Returns
     -------
     group, files : VirtualGroup, dict of str to SidecarFile
-        The group with references into the sidecar, which begin with `PLACE`; and its files by name.
+        The group with references into the sidecar, which begin with `place`; and its files by name.
     """
     files: dict[str, SidecarFile] = {}
 
     def change(path: str, array: VirtualArray) -> VirtualArray:
         if not array.manifest.has_inline or not is_moved(path, array):
             return array
-        file, manifest = _move_chunks(path, array.manifest.loaded())
+        file, manifest = _move_chunks(path, array.manifest.loaded(), place)
         files[file.name] = file
         return replace(array, manifest=manifest)
 
     return group.map_arrays(change), files
 
 
-def point_into(group: VirtualGroup, folder: str, names: Collection[str]) -> VirtualGroup:
-    """The group with urls of files in the set's own folder written as `PLACE`, so that they move with it."""
-    own = {f"{folder}/{name}": f"{PLACE}/{name}" for name in names}
-    return group.map_arrays(
-        lambda _, array: replace(array, manifest=array.manifest.rename_urls(lambda url: own.get(url, url)))
-    )
+def point_into(group: VirtualGroup, folder: str, place: str = PLACE) -> VirtualGroup:
+    """The group with urls of files in the set's own folder written as `place`, so that they move with it."""
+    names = (url.removeprefix(f"{folder}/") for url in group.urls if url.startswith(f"{folder}/"))
+    own = {f"{folder}/{name}": f"{place}/{name}" for name in names if is_sidecar_file(name)}
+    if not own:
+        return group
+    return group.map_arrays(lambda _, array: replace(array, manifest=array.manifest.rename_urls(_Own(own))))
 
 
-def _move_chunks(path: str, manifest: Manifest) -> tuple[SidecarFile, Manifest]:
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """Renames the urls of a set's own files; a class, so that manifests which hold it can be pickled."""
+
+    names: Mapping[str, str]
+
+    def __call__(self, url: str) -> str:
+        return self.names.get(url, url)
+
+
+def _move_chunks(path: str, manifest: Manifest, place: str) -> tuple[SidecarFile, Manifest]:
     positions = sorted(manifest.inline)
     chunks = tuple(manifest.inline[position] for position in positions)
     file = SidecarFile(_file_name(path, chunks), chunks)
@@ -113,7 +126,7 @@ def _move_chunks(path: str, manifest: Manifest) -> tuple[SidecarFile, Manifest]:
     url_id.reshape(-1)[positions] = len(manifest.urls)
     offset.reshape(-1)[positions] = ends[:-1]
     length.reshape(-1)[positions] = np.diff(ends)
-    urls = (*manifest.urls, f"{PLACE}/{file.name}")
+    urls = (*manifest.urls, f"{place}/{file.name}")
     return file, Manifest(urls, url_id, offset, length, manifest.variant, inner_chunks=manifest.inner_chunks)
 
 

@@ -5,15 +5,18 @@ A file is never seen half written: it gets its name when all of its bytes are th
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import uuid
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from virtualzarr_refs.errors import UnsupportedError
-from virtualzarr_refs.sources.location import local_path
+from virtualzarr_refs.references.folder_exchange import exchange
+from virtualzarr_refs.sources.location import join, local_path
 from virtualzarr_refs.sources.redaction import redact
 from virtualzarr_refs.sources.translation import client_errors, translate
 
@@ -32,8 +35,27 @@ class Target(Protocol):
         """Write a file whole or not at all, and make its folder if there is none."""
         ...
 
+    def create(self, url: str, data: bytes) -> None:
+        """Write a small file that must not be there yet; raises FileExistsError if it is."""
+        ...
+
+    def make_folder(self, url: str) -> None:
+        """Make a folder in one that is there, unless it is there itself."""
+        ...
+
     def names(self, folder: str) -> list[str]:
         """Names of what is in a folder; none if there is no such folder."""
+        ...
+
+    def files(self, folder: str) -> list[str]:
+        """Names of all files in a folder and those beneath it, relative to it."""
+        ...
+
+    def replacing(self, folder: str) -> AbstractContextManager[str]:
+        """Gives the url of a folder to write into, which takes the place of `folder` and all that is in it.
+
+        On this machine's disks that is in one step, at the end, if nothing failed.
+        """
         ...
 
     def remove(self, url: str) -> None:
@@ -79,10 +101,43 @@ class LocalTarget:
             raise
         _sync_folder(path.parent)
 
+    def create(self, url: str, data: bytes) -> None:
+        """See `Target.create`. Raises OSError."""
+        with _path(url).open("xb") as file:
+            file.write(data)
+
+    def make_folder(self, url: str) -> None:
+        """See `Target.make_folder`. Raises OSError."""
+        path = _path(url)
+        if not path.is_dir():
+            path.mkdir(exist_ok=True)
+            _sync_folder(path.parent)
+
     def names(self, folder: str) -> list[str]:
         """See `Target.names`."""
         path = _path(folder)
         return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+
+    def files(self, folder: str) -> list[str]:
+        """See `Target.files`."""
+        path = _path(folder)
+        return [file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir()]
+
+    @contextmanager
+    def replacing(self, folder: str) -> Generator[str]:
+        """See `Target.replacing`. Raises OSError."""
+        path = _path(folder).resolve()
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+        temporary.mkdir()
+        try:
+            yield str(temporary)
+            if path.exists():
+                exchange(temporary, path)
+            else:
+                temporary.rename(path)
+            _sync_folder(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
     def remove(self, url: str) -> None:
         """See `Target.remove`."""
@@ -161,6 +216,18 @@ class FsspecTarget:
                 self._fs.rm_file(temporary)
             raise
 
+    def create(self, url: str, data: bytes) -> None:
+        """See `Target.create`. Raises SourceError."""
+        if self.exists(url):
+            raise FileExistsError(errno.EEXIST, "it is there already", redact(url))
+        self.write(url, data)
+
+    def make_folder(self, url: str) -> None:
+        """See `Target.make_folder`. Raises SourceError."""
+        if not self._is_whole_or_nothing:
+            with _translated(url):
+                self._fs.makedirs(self._path(url), exist_ok=True)
+
     def names(self, folder: str) -> list[str]:
         """See `Target.names`. Raises SourceError."""
         path = self._path(folder)
@@ -168,6 +235,20 @@ class FsspecTarget:
             self._fs.invalidate_cache()
             found = self._fs.ls(path, detail=False) if self._fs.exists(path) else []
         return sorted(name.rstrip("/").rpartition("/")[2] for name in found)
+
+    def files(self, folder: str) -> list[str]:
+        """See `Target.files`. Raises SourceError."""
+        path = self._path(folder).rstrip("/")
+        with _translated(folder):
+            self._fs.invalidate_cache()
+            return [name.removeprefix(f"{path}/") for name in self._fs.find(path)] if self._fs.exists(path) else []
+
+    @contextmanager
+    def replacing(self, folder: str) -> Generator[str]:
+        """See `Target.replacing`. What is there is removed first, the root before the rest. Raises SourceError."""
+        for name in sorted(self.files(folder), key=lambda name: name.count("/")):
+            self.remove(join(folder, name))
+        yield folder
 
     def remove(self, url: str) -> None:
         """See `Target.remove`. Raises SourceError."""

@@ -1,0 +1,1 @@
+"""Reference sets in Parquet: our own, in Zarr v3, and kerchunk's, in Zarr v2."""
