@@ -142,6 +142,11 @@ class InnerChunks:
             self._indexes[key] = encoded + checksum(encoded) if has_checksum else encoded
         return self._indexes[key]
 
+    def moved(self, by: int) -> InnerChunks:
+        """The same chunks so many bytes further on in another source."""
+        offset = np.where(self._present, self.offset + np.int64(by).astype(np.uint64), ABSENT)
+        return InnerChunks(offset, self.length)
+
     def equals(self, other: InnerChunks) -> bool:
         """Whether both hold the same ranges."""
         return np.array_equal(self.offset, other.offset) and np.array_equal(self.length, other.length)

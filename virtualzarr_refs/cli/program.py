@@ -13,6 +13,7 @@ from virtualzarr_refs.cli.options import example
 from virtualzarr_refs.cli.output import escape_what_cannot_be_encoded, readable_warnings
 from virtualzarr_refs.cli.scan import scan
 from virtualzarr_refs.cli.serve import serve
+from virtualzarr_refs.cli.shard import shard
 
 
 class Program(click.Group):
@@ -43,5 +44,5 @@ def main() -> None:
     """
 
 
-for _command in (scan, concat, info, check, serve):
+for _command in (scan, concat, shard, info, check, serve):
     main.add_command(_command)

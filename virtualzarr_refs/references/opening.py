@@ -10,6 +10,8 @@ from virtualzarr_refs.errors import VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.references.icechunk.recognition import is_icechunk
 from virtualzarr_refs.references.json_reader import read_json, read_mapping
+from virtualzarr_refs.references.trust import Trust
+from virtualzarr_refs.references.zarr_folder import is_zarr_folder, read_zarr_folder
 from virtualzarr_refs.scanning import absolute_url
 from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.sources.redaction import redact
@@ -33,8 +35,9 @@ def open_refs(
     ----------
     refs : str, path, mapping or an object of icechunk
         A JSON file as kerchunk, VirtualiZarr and this package write it, also compressed with gzip or zstd, given by
-        its path or any fsspec url; the parsed document; or an Icechunk repository, see `open_icechunk`. Nothing in it
-        is evaluated. Relative urls start at the folder of the file, or at the current directory.
+        its path or any fsspec url; the parsed document; an Icechunk repository, see `open_icechunk`; or a local folder
+        with a Zarr v3 hierarchy, named ``.zarr``. Nothing in it is evaluated. Relative urls start at the folder of the
+        file, or at the current directory.
     storage_options : mapping, optional
         Options of the filesystem that the set, and sources of which it gives only the url, are read through.
     allow : iterable of str, optional
@@ -68,11 +71,14 @@ def open_refs(
     file = cast("str | os.PathLike[str]", refs)
     url = absolute_url(file)
     try:
+        folder = local_path(url)
+        if folder is not None and is_zarr_folder(folder):
+            return read_zarr_folder(folder, Trust.in_set_at(url, allow))
         if _is_folder(os.fspath(file)):
             from virtualzarr_refs.references.parquet.reader import read_parquet  # noqa: PLC0415  pyarrow is slow to import
 
-            folder = url.rstrip("/")
-            return read_parquet(folder, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
+            whole = url.rstrip("/")
+            return read_parquet(whole, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
         return read_json(url, storage_options=storage_options, allow=allow, mask_fill_value=mask_fill_value)
     except VirtualZarrError as error:
         raise error.at(url=redact(url)) from error.__cause__

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from virtualzarr_refs import listing
 from virtualzarr_refs.chunk_grid import ChunkIndex, ChunkKeyEncoding
+from virtualzarr_refs.documents import Documents
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.listing import Entry
 from virtualzarr_refs.manifest import Manifest
@@ -14,7 +15,6 @@ from virtualzarr_refs.reader import ReadOptions
 from virtualzarr_refs.server.contents import Representation
 from virtualzarr_refs.server.core_chunks import CoreArray
 from virtualzarr_refs.server.core_metadata import core_metadata
-from virtualzarr_refs.server.documents import Documents
 from virtualzarr_refs.server.encoding import Encoding
 from virtualzarr_refs.store import VirtualStore
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from virtualzarr_refs import listing
+from virtualzarr_refs.documents import Documents
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.reader import ReadOptions, ValueReader
 from virtualzarr_refs.server.contents import Bytes, Representation, digest
-from virtualzarr_refs.server.documents import Documents
 from virtualzarr_refs.sources import SourceIdentity
 from virtualzarr_refs.sources.checks import require_within
 from virtualzarr_refs.value import Gather, Part, StoredValue
