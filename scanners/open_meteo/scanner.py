@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scanners.open_meteo.arrays import build_array
 from scanners.open_meteo.records import HEADER, MAGIC, ArrayRecord, parse_header, parse_trailer
 from scanners.open_meteo.tree import Node, read_tree
+from scanners.open_meteo.truth import OpenMeteoTruth, open_omfiles
 from scanners.open_meteo.window import Window
 from virtualzarr_refs.attributes import encode_attributes
 from virtualzarr_refs.byte_range import ByteRange
@@ -47,6 +49,20 @@ class OpenMeteoScanner:
         skips = SkipLog(options.strict, options.doubts)
         group = _Build(window, skips).group(read_root(window), "")
         return replace(group, metadata=replace(group.metadata, skipped=tuple(skips.records)))
+
+    @contextmanager
+    def open_truth(self, source: Source) -> Generator[OpenMeteoTruth]:
+        """Open a file for comparison with what omfiles reads.
+
+        Raises
+        ------
+        UnsupportedError
+            If omfiles is not installed.
+        FormatError
+            If the library cannot open the file.
+        """
+        with open_omfiles(source) as reader:
+            yield OpenMeteoTruth(reader, NAMELESS)
 
 
 def read_root(window: Window) -> Node:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from virtualzarr_refs.checking.comparison import same_type
-from virtualzarr_refs.errors import VirtualZarrError
+from virtualzarr_refs.errors import UnsupportedError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualArray
 from virtualzarr_refs.manifest import MISSING, Manifest
 from virtualzarr_refs.scanning import TrueArray, Truth, Verifier, find_scanner, scanners
@@ -87,6 +87,8 @@ class Truths:
             if len(own) > 1:
                 return SEVERAL  # each chunk would have to say where in its source it comes from
             return self._find(path, array, own)
+        except UnsupportedError as error:  # of the library, or of what it can say; nothing is wrong with the file
+            return Found(reason=error.message)
         except VirtualZarrError as error:
             return Found(reason="the file cannot be read by its own library", error=str(error.at(node=path)))
 
