@@ -31,6 +31,10 @@ class Target(Protocol):
         """Whether there is anything at `url`."""
         ...
 
+    def is_folder(self, url: str) -> bool:
+        """Whether there is a folder at `url`."""
+        ...
+
     def write(self, url: str, data: bytes) -> None:
         """Write a file whole or not at all, and make its folder if there is none."""
         ...
@@ -84,6 +88,10 @@ class LocalTarget:
     def exists(self, url: str) -> bool:
         """See `Target.exists`."""
         return os.path.lexists(_path(url))
+
+    def is_folder(self, url: str) -> bool:
+        """See `Target.is_folder`."""
+        return _path(url).is_dir()
 
     def write(self, url: str, data: bytes) -> None:
         """See `Target.write`; the bytes are on disk before the name is. Raises OSError."""
@@ -194,6 +202,11 @@ class FsspecTarget:
         with _translated(url):
             self._fs.invalidate_cache()
             return bool(self._fs.exists(self._path(url)))
+
+    def is_folder(self, url: str) -> bool:
+        """See `Target.is_folder`. Raises SourceError."""
+        with _translated(url):
+            return bool(self._fs.isdir(self._path(url)))
 
     def write(self, url: str, data: bytes) -> None:
         """See `Target.write`. Raises SourceError."""

@@ -26,6 +26,8 @@ def refuse_to_replace(target: Target, files: SetFiles, *, overwrite: bool) -> No
     if not target.exists(files.folder):
         return
     names = set(target.names(files.folder))
+    if not target.is_folder(files.folder):
+        raise _exists(files, "this is no folder with a reference set, and is not replaced")
     if names and not is_set(files) and LOCK not in names:
         raise _exists(files, "this is no reference set, and is not replaced")
     if not overwrite and is_set(files):

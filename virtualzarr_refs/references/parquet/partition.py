@@ -59,7 +59,12 @@ def encode(block: Manifest, set_id: str | None = None) -> bytes:
         If an offset does not fit.
     """
     columns = _columns(block, whole=set_id is None)
-    table = pa.table(columns, metadata=None if set_id is None else {SET: set_id.encode()})
+    # fastparquet, by which kerchunk reads, makes floats of integers that may be null
+    fields = [
+        pa.field(name, column.type, name not in ("offset", "size", "variant")) for name, column in columns.items()
+    ]
+    schema = pa.schema(fields, None if set_id is None else {SET: set_id.encode()})
+    table = pa.Table.from_arrays([*columns.values()], schema=schema)
     sink = pa.BufferOutputStream()
     delta = {name: "DELTA_BINARY_PACKED" for name in ("offset", "size") if name in columns and set_id is not None}
     dictionary: list[str] = [name for name in ("path", "variant") if name in columns]
@@ -69,7 +74,8 @@ def encode(block: Manifest, set_id: str | None = None) -> bytes:
         compression="zstd",
         use_dictionary=cast("Any", dictionary),
         column_encoding=delta or None,
-        write_statistics=False,
+        # fastparquet, by which kerchunk reads, makes floats of integers that are not known to have no null
+        write_statistics=cast("Any", ["offset", "size"] if set_id is None else False),
         row_group_size=max(block.size, 1),
     )
     return sink.getvalue().to_pybytes()

@@ -20,7 +20,7 @@ from virtualzarr_refs.errors import SourceError
 from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualGroup
 from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.partitioned_manifest import runs_of
-from virtualzarr_refs.references.documents import ZMETADATA
+from virtualzarr_refs.references.documents import ZARRAY, ZMETADATA
 from virtualzarr_refs.references.parquet.extension import unchanged_partitions
 from virtualzarr_refs.references.parquet.files import SetFiles
 from virtualzarr_refs.references.parquet.index import (
@@ -32,6 +32,7 @@ from virtualzarr_refs.references.parquet.index import (
     partition_name,
     sources_name,
 )
+from virtualzarr_refs.references.parquet.kerchunk_reader import parse_zmetadata
 from virtualzarr_refs.references.parquet.partition import encode, used_numbers
 from virtualzarr_refs.references.parquet.reader import read_index
 from virtualzarr_refs.references.parquet.sources_table import encode_sources
@@ -127,7 +128,7 @@ class SetWriter:
         data : mapping of str to SidecarFile
             What goes to the folder `DATA`.
         """
-        old = read_index(self.files)
+        replaced = self._replaced_arrays()
         self._write_data(data)
         arrays = {path: self._write_array(path, array.manifest) for path, array in group.walk_arrays()}
         index = replace(self.index, arrays=arrays)
@@ -135,7 +136,15 @@ class SetWriter:
         self._put(sources_name(index.generation), encode_sources(names, scanned, index.set_id))
         self._put(METADATA_KEY, encode_root(group, index))
         with suppress(OSError, SourceError):  # the new set is in place and whole; what is left over does no harm
-            self._remove_stale(index, [*index.arrays, *(old.arrays if old else ())])
+            self._remove_stale(index, [*index.arrays, *replaced])
+
+    def _replaced_arrays(self) -> list[str]:
+        """Paths of the arrays of the set that is in the folder, which may be kerchunk's."""
+        old, metadata = read_index(self.files), self.files.find(ZMETADATA)
+        if metadata is None:
+            return [] if old is None else [*old.arrays]
+        keys = (key.rpartition("/") for key in parse_zmetadata(metadata)[0])
+        return [path for path, _, name in keys if name == ZARRAY]
 
     def _write_data(self, data: Mapping[str, SidecarFile]) -> None:
         if not data:
