@@ -242,7 +242,7 @@ def _chunk_shapes(configuration: Mapping[str, object]) -> list[object]:
     return cast("list[object]", configuration[key])
 
 
-MAX_LISTED_CHUNKS = 1 << 27
+MAX_LISTED_CHUNKS = 1 << 24
 """Chunks that a run-length list of one axis may stand for; more is taken for an attack on memory."""
 
 

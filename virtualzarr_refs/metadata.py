@@ -33,6 +33,10 @@ EXTENSION = "virtualzarr_refs"
 """Name of the extension member of ``zarr.json`` that is ours."""
 
 
+MAX_RANK = 64
+"""Axes that an array of NumPy may have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """A node that a scan left out.
@@ -233,7 +237,9 @@ def _parse_array(document: dict[str, Any]) -> ArrayMetadata:
     extension = document.get(EXTENSION, {})
     shape = document["shape"]
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in cast("list[object]", shape)):
-        raise ReferenceSetError(f"the shape {shape!r} is not a list of lengths")
+        raise ReferenceSetError(f"the shape {shape!r:.200} is not a list of lengths")
+    if len(cast("list[int]", shape)) > MAX_RANK:
+        raise ReferenceSetError(f"an array has {len(cast('list[int]', shape))} axes; NumPy knows {MAX_RANK}")
     names = document.get("dimension_names")
     return ArrayMetadata(
         data_type=document["data_type"],

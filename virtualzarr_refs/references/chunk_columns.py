@@ -21,6 +21,12 @@ from virtualzarr_refs.references.urls import SetUrls
 MAX_CHUNKS = 1 << 31
 """Chunks of a grid that columns are made for; more is taken for an attack on memory."""
 
+MAX_EMPTY_CHUNKS = 1 << 26
+"""Chunks of a grid that columns are made for however few references there are."""
+
+MAX_CHUNKS_A_REFERENCE = 1 << 12
+"""Chunks of a grid for each reference, beyond those; a grid with fewer references is taken for an attack on memory."""
+
 MAX_MISSING_CHUNKS = 1 << 60
 """The same for a grid without a reference, which takes no memory."""
 
@@ -92,7 +98,7 @@ def read_manifest(keyed: Keyed, grid: Grid, urls: SetUrls) -> tuple[Manifest, li
     SourceError
         If the size of a whole source cannot be found out.
     """
-    if math.prod(grid.shape) > (MAX_CHUNKS if keyed.keys else MAX_MISSING_CHUNKS):
+    if math.prod(grid.shape) > max_chunks(len(keyed.keys)):
         raise ReferenceSetError(f"a grid of {grid.shape} chunks is too large to be read")
     if not keyed.keys:
         return Manifest.missing(grid.shape), []
@@ -106,6 +112,13 @@ def read_manifest(keyed: Keyed, grid: Grid, urls: SetUrls) -> tuple[Manifest, li
         manifest = replace(manifest, inner_chunks={int(positions[i]): inner for i, inner in shards.items()})
     outside = [key for key, within in zip(keyed.keys, inside.tolist(), strict=True) if not within]
     return _with_inline(manifest, inline, has_variants=grid.has_variants), outside
+
+
+def max_chunks(references: int) -> int:
+    """Chunks that a grid with so many references may have."""
+    if not references:
+        return MAX_MISSING_CHUNKS
+    return min(MAX_CHUNKS, MAX_EMPTY_CHUNKS + references * MAX_CHUNKS_A_REFERENCE)
 
 
 def _positions(keys: Sequence[str], grid: Grid) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

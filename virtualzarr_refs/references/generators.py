@@ -15,10 +15,13 @@ from typing import cast
 
 from virtualzarr_refs.errors import ReferenceSetError
 from virtualzarr_refs.references.arithmetic import Expression, Value, parse_expression
-from virtualzarr_refs.references.templates import Templates, split_places
+from virtualzarr_refs.references.templates import MAX_URL, Templates, split_places
 
 MAX_GENERATED = 1_000_000
 """References that the generators of one set may stand for; more is taken for an attack on memory."""
+
+MAX_GENERATED_TEXT = 1 << 28
+"""The same for the characters of their keys and urls."""
 
 _DIGITS = 20
 _PLAIN = (str, int)
@@ -48,13 +51,17 @@ def generate(member: object, templates: Templates) -> Iterator[Generated]:
     """
     if not isinstance(member, Sequence) or isinstance(member, str):
         raise ReferenceSetError("the generators of references are not a JSON list")
-    room = MAX_GENERATED
+    room, text = MAX_GENERATED, MAX_GENERATED_TEXT
     for generator in cast("Sequence[object]", member):
         axes = _parse_dimensions(generator)
         room -= _count(axes)
         if room < 0:
             raise ReferenceSetError(f"the generators stand for more than {MAX_GENERATED} references; write them out")
-        yield from _expand(cast("Mapping[str, object]", generator), axes, templates)
+        for key, reference in _expand(cast("Mapping[str, object]", generator), axes, templates):
+            text -= len(key) + len(cast("str", reference[0]))
+            if text < 0:
+                raise ReferenceSetError(f"the generators make more than {MAX_GENERATED_TEXT} characters of text")
+            yield key, reference
 
 
 def _expand(
@@ -109,7 +116,10 @@ def _parse_text(generator: Mapping[str, object], member: str, names: set[str]) -
 
 
 def _render(pieces: list[str | Expression], values: Mapping[str, Value]) -> str:
-    return "".join(piece if isinstance(piece, str) else str(piece(values)) for piece in pieces)
+    parts = [piece if isinstance(piece, str) else str(piece(values)) for piece in pieces]
+    if sum(map(len, parts)) > MAX_URL:
+        raise ReferenceSetError(f"a generator makes a text of more than {MAX_URL} characters")
+    return "".join(parts)
 
 
 def _render_number(pieces: list[str | Expression], values: Mapping[str, Value]) -> int:

@@ -24,6 +24,13 @@ from virtualzarr_refs.sources import open_source
 _DOCUMENT_NAMES = tuple(DOCUMENT_NAMES)
 
 
+MAX_RATIO = 200
+"""Characters of a set for each byte of a compressed file; more is taken for an attack on memory."""
+
+MAX_SMALL_TEXT = 1 << 26
+"""Characters that any compressed file may hold."""
+
+
 @dataclass(frozen=True, slots=True)
 class _References:
     """What a set says, before any of it is understood."""
@@ -80,19 +87,37 @@ def read_file(url: str, storage_options: Mapping[str, object] | None) -> bytes:
 
 
 def _gunzip(data: bytes) -> bytes:
+    inflate = zlib.decompressobj(wbits=31)
     try:
-        return zlib.decompress(data, wbits=31)
+        text = inflate.decompress(data, _max_text(data) + 1)
     except zlib.error as error:
         raise ReferenceSetError(f"the file begins as gzip and cannot be decompressed: {error}") from error
+    if not inflate.eof and len(text) <= _max_text(data):
+        raise ReferenceSetError("the file begins as gzip and was cut short")
+    return _require_text(data, text)
 
 
 def _unzstd(data: bytes) -> bytes:
-    from numcodecs import Zstd  # noqa: PLC0415  slow to import
+    import pyarrow as pa  # noqa: PLC0415  slow to import
 
     try:
-        return bytes(Zstd().decode(data))
-    except RuntimeError as error:
+        with pa.CompressedInputStream(pa.BufferReader(data), "zstd") as stream:
+            return _require_text(data, stream.read(_max_text(data) + 1))
+    except OSError as error:
         raise ReferenceSetError(f"the file begins as zstd and cannot be decompressed: {error}") from error
+
+
+def _max_text(data: bytes) -> int:
+    return MAX_SMALL_TEXT + MAX_RATIO * len(data)
+
+
+def _require_text(data: bytes, text: bytes) -> bytes:
+    if len(text) > _max_text(data):
+        raise ReferenceSetError(
+            f"{len(data)} bytes decompress to more than {_max_text(data)}, which is taken for an attack; "
+            "decompress the file by hand if you trust it"
+        )
+    return text
 
 
 _COMPRESSIONS: Mapping[bytes, Callable[[bytes], bytes]] = {b"\x1f\x8b": _gunzip, b"\x28\xb5\x2f\xfd": _unzstd}

@@ -13,6 +13,9 @@ from typing import Self, cast
 from virtualzarr_refs.errors import ReferenceSetError
 from virtualzarr_refs.sources.redaction import redact
 
+MAX_URL = 1 << 16
+"""Characters of a url that a template makes; more is taken for an attack on memory."""
+
 _PLACE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -58,6 +61,9 @@ class Templates:
         """
         if not self.texts or "{{" not in text:
             return text
+        longest = max(map(len, self.texts.values()))
+        if len(text) + text.count("{{") * longest > MAX_URL:
+            raise ReferenceSetError(f"a url with its templates may be longer than {MAX_URL} characters")
         return _PLACE.sub(self._replacement, text)
 
     def _replacement(self, match: re.Match[str]) -> str:

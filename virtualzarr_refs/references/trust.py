@@ -24,8 +24,11 @@ _WRAPPERS = frozenset("simplecache filecache blockcache cached zip tar".split())
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
-_CONFUSING = re.compile(r"[\x00-\x20\x7f\\]")
-"""Characters in the name of a host over which parsers of urls disagree."""
+_CONFUSING = re.compile(r"[^\x21-\x7e]|[\\%]")
+"""Characters in the name of a host over which parsers of urls disagree; some take digits of other scripts for ASCII."""
+
+_INTERNAL = (".localhost", ".localdomain", ".local", ".internal", ".lan", ".home.arpa")
+"""How names end that only a private network knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +122,18 @@ def _host(url: str) -> str | None:
 
 def _is_internal(host: str | None) -> bool:
     """Whether a host names this machine or a private network, as far as the name alone says it."""
-    if host is None or host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
+    host = "" if host is None else host.rstrip(".")
+    if not host or host.endswith(_INTERNAL):
         return True
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         try:
-            address = ipaddress.ip_address(socket.inet_aton(host.rstrip(".")))  # also 127.1, 0x7f000001, 2130706433
+            address = ipaddress.ip_address(socket.inet_aton(host))  # also 127.1, 0x7f000001, 2130706433
         except (OSError, UnicodeError, ValueError):
-            return False
+            return "." not in host  # localhost, and whatever a private network calls its machines
     address = getattr(address, "ipv4_mapped", None) or address
-    return not address.is_global
+    return not address.is_global or address.is_multicast
 
 
 def _refused(url: str, reason: str) -> ReferenceSetError:

@@ -16,6 +16,9 @@ from virtualzarr_refs.sources.location import is_relative, join, local_path
 
 _LOOK_UPS_AT_ONCE = 16
 
+MAX_TEXT = 1 << 28
+"""Characters of all urls that templates make in one set; more is taken for an attack on memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class SetUrls:
@@ -38,6 +41,7 @@ class SetUrls:
     templates: Templates = field(default_factory=Templates)
     storage_options: Mapping[str, object] | None = None
     _resolved: dict[object, str] = field(default_factory=dict[object, str], init=False)
+    _made: list[int] = field(default_factory=lambda: [0], init=False)
 
     def resolve(self, url: object) -> str:
         """The url of a source, each distinct url worked out once.
@@ -56,6 +60,9 @@ class SetUrls:
 
     def _resolve(self, url: str) -> str:
         plain = self.templates.substitute(url)
+        self._made[0] += max(0, len(plain) - len(url))
+        if self._made[0] > MAX_TEXT:
+            raise ReferenceSetError(f"the templates make urls of more than {MAX_TEXT} characters altogether")
         if not plain:
             raise ReferenceSetError("a reference has an empty url")
         absolute = join(self.folder, plain) if is_relative(plain) else plain

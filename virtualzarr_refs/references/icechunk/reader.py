@@ -17,7 +17,7 @@ from virtualzarr_refs.errors import NodeNotFoundError, ReferenceSetError, Unsupp
 from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import MISSING, Manifest, index_of
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, decode_metadata
-from virtualzarr_refs.references.chunk_columns import MAX_CHUNKS, MAX_MISSING_CHUNKS
+from virtualzarr_refs.references.chunk_columns import MAX_MISSING_CHUNKS, max_chunks
 from virtualzarr_refs.references.icechunk.documents import unlisted
 from virtualzarr_refs.references.icechunk.locations import url_of
 from virtualzarr_refs.references.trust import Trust
@@ -114,13 +114,15 @@ class SessionReader:
 
     async def _array(self, path: str, metadata: ArrayMetadata) -> VirtualArray:
         grid = metadata.chunk_grid.grid_shape
+        chunks = _Chunks()
         if math.prod(grid) > MAX_MISSING_CHUNKS:
             raise ReferenceSetError(f"a grid of {grid} chunks is too large to be read")
-        chunks = _Chunks()
+        count = 0
         async for batch in self.store.array_chunk_iterator(self._at(path)):
-            if math.prod(grid) > MAX_CHUNKS:
-                raise ReferenceSetError(f"a grid of {grid} chunks is too large to be read")
+            count += len(batch[1])
             self._add(chunks, batch, grid)
+        if math.prod(grid) > max_chunks(count):
+            raise ReferenceSetError(f"a grid of {grid} chunks is too large to be read")
         await self._read_native(path, chunks, grid)
         return VirtualArray(replace(metadata, chunk_grid=unlisted(metadata.chunk_grid)), chunks.manifest(grid))
 
