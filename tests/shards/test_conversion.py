@@ -12,6 +12,7 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
 import virtualzarr_refs as vzr
+from tests import open_meteo_files
 from tests.shards.files import STORAGE, Counted, values, write
 from virtualzarr_refs.byte_range import ByteRange
 from virtualzarr_refs.chunk_grid import RegularGrid
@@ -222,3 +223,27 @@ def test_a_source_that_is_gone_is_no_missing_shard(tmp_path):
     for selection in (slice(None), slice(2, 4)):
         with pytest.raises(vzr.SourceError):
             opened[selection]
+
+
+def test_sets_in_parquet_carry_shards(tmp_path, path, group):
+    target = tmp_path / "set.parq"
+    vzr.write_parquet(group, target)
+    assert without_shards(vzr.open_refs(target).loaded()).equals(without_shards(group))
+    opened = zarr.open_array(vzr.open_refs(target).to_store(), path="deflate", mode="r")
+    np.testing.assert_array_equal(opened[...], values(path)["deflate"])
+    with xr.open_dataset(target, engine="virtualzarr_refs") as dataset:
+        np.testing.assert_array_equal(dataset.raw.values, values(path)["raw"])
+
+
+@pytest.mark.parametrize(("chunks", "count"), [((10, 20), 4), ((7, 20), 0)])
+def test_files_of_open_meteo_are_shards_where_no_chunk_is_short(tmp_path, chunks, count):
+    array = open_meteo_files.values("smooth", (20, 40), "f4")
+    path = open_meteo_files.write(tmp_path / "file.om", array, chunks, scale_factor=20.0)
+    plain = vzr.scan(path)
+    group = vzr.to_shards(plain)
+    ((name, shards),) = group.walk_arrays()
+    assert sum(inner.size for inner in shards.manifest.inner_chunks.values()) == count
+    assert [record.path for record in group.skipped if "no shards" in record.reason] == ([] if count else [name])
+    opened = zarr.open_array(group.to_store(), path=name, mode="r")
+    np.testing.assert_array_equal(opened[...], zarr.open_array(plain.to_store(), path=name, mode="r")[...])
+    np.testing.assert_allclose(opened[...], array, atol=0.03)

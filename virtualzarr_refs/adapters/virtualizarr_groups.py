@@ -16,6 +16,7 @@ from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import MISSING, Manifest, index_of
 from virtualzarr_refs.metadata import EXTENSION, ArrayMetadata, GroupMetadata, decode_metadata
 from virtualzarr_refs.references.variants import has_variants
+from virtualzarr_refs.shards.plain import without_shards
 
 if TYPE_CHECKING:
     from virtualizarr.manifests import ChunkManifest, ManifestArray, ManifestGroup
@@ -95,6 +96,7 @@ def to_manifest_group(group: VirtualGroup, path_of: UrlOf, drop: Iterable[str] =
         The message lists the arrays, the reasons and the way out.
     """
     dropped = frozenset(drop)
+    group = without_shards(group)
     kept = {p: array for p, array in group.walk_arrays() if p.rpartition("/")[2] not in dropped}
     reasons = {path: reason for path, array in kept.items() if (reason := _reason(array))}
     arrays: dict[str, ManifestArray] = {}

@@ -18,7 +18,13 @@ from virtualzarr_refs.cli.output import counted, say, warn
     )
 )
 @click.argument("target", metavar="REFS|FILE")
-@click.option("-o", "--output", metavar="OUT", required=True, help="The reference set, or the copy, to write.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    required=True,
+    help="The reference set (in JSON, or NAME.parq), or the copy, to write.",
+)
 @click.option("--embed", "where", flag_value="end", help="Copy FILE, and append the indexes of its arrays.")
 @click.option("--userblock", "where", flag_value="start", help="Copy FILE, with the index of one array before it.")
 @click.option("--variable", metavar="PATH", help="Which array, where --userblock needs to be told.")
@@ -51,13 +57,15 @@ def shard(target: str, output: str, where: str | None, variable: str | None, **o
 
 def _write_set(target: str, output: str, options: dict[str, Any]) -> None:
     from virtualzarr_refs.references import write_json  # noqa: PLC0415  slow to import
+    from virtualzarr_refs.references.parquet.writer import write_parquet  # noqa: PLC0415
     from virtualzarr_refs.references.recognition import open_hierarchy  # noqa: PLC0415
     from virtualzarr_refs.shards import to_shards  # noqa: PLC0415
 
     reading = {name: options[name] for name in ("storage_options", "backend")}
     group = open_hierarchy(target, allow=options["allow"] or None, **reading)
     sharded = to_shards(group, index_location=options["index_location"], strict=options["strict"])
-    write_json(sharded, output, overwrite=options["overwrite"], storage_options=options["storage_options"])
+    write = write_parquet if output.rstrip("/").endswith((".parq", ".parquet")) else write_json
+    write(sharded, output, overwrite=options["overwrite"], storage_options=options["storage_options"])
     for record in sharded.skipped[len(group.skipped) :]:
         warn(f"{record.path}: {record.reason}")
     shards = [array.manifest.count for _, array in sharded.walk_arrays() if array.manifest.has_shards]
