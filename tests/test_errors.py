@@ -16,8 +16,10 @@ from virtualzarr_refs.errors import (
     SkippedFileWarning,
     SkippedNodeWarning,
     SourceChangedError,
+    SourceChangedWarning,
     SourceError,
     SourceMissingError,
+    SourceNotFoundError,
     SourceTruncatedError,
     UnsupportedError,
     VirtualZarrError,
@@ -35,10 +37,12 @@ BUILTINS = {
     NodeNotFoundError: KeyError,
     SetLockedError: BlockingIOError,
     SourceError: OSError,
-    SourceMissingError: FileNotFoundError,
+    SourceMissingError: OSError,
+    SourceNotFoundError: FileNotFoundError,
     SourceTruncatedError: OSError,
     SourceChangedError: OSError,
 }
+WARNINGS = (SkippedNodeWarning, SourceChangedWarning)
 KINDS = [VirtualZarrError, *BUILTINS]
 WARNINGS = [CacheWarning, SkippedFileWarning, SkippedNodeWarning]
 FIELDS = {"url": "s3://bucket/a.nc", "node": "/group/air", "feature": "filter 32004 (lz4)", "offset": 2048}

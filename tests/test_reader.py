@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from virtualzarr_refs.byte_range import ByteRange
-from virtualzarr_refs.errors import SourceError, SourceTruncatedError
+from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.manifest import VirtualChunk
 from virtualzarr_refs.reader import ReadOptions, ValueReader
@@ -106,14 +106,14 @@ def test_one_chunk_that_reaches_past_the_end_spoils_no_other(urls):
 
 def test_one_missing_source_spoils_no_other(urls):
     failed, found = gather(remote(), [value("/no/such/file", 0), value(urls[0], 0)], return_exceptions=True)
-    assert type(failed) is SourceError
+    assert type(failed) is SourceMissingError
     assert bytes(found) == DATA[:10]
 
 
 def test_each_reader_gets_an_error_of_its_own():
     errors = gather(remote(), [value("/no/such/file", i) for i in range(3)], return_exceptions=True)
     assert len(set(map(id, errors))) == 3
-    assert all(type(error) is SourceError and error.url == "/no/such/file" for error in errors)
+    assert all(type(error) is SourceMissingError and error.url == "/no/such/file" for error in errors)
 
 
 def test_an_error_that_nobody_expects_reaches_every_reader(urls):
@@ -188,5 +188,5 @@ def test_errors_cross_process_borders(options):
     importlib.import_module("dask.base")  # makes pickle take along the cause and the context of every error
     (error,) = gather(ValueReader(VirtualGroup(), options), [value("/no/such/file", 0)], return_exceptions=True)
     twin = pickle.loads(pickle.dumps(error))
-    assert type(twin) is SourceError
+    assert type(twin) is SourceMissingError
     assert (str(twin), twin.url) == (str(error), "/no/such/file")

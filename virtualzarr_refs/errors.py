@@ -13,13 +13,15 @@
     ├── WorkerLostError          (RuntimeError)         what scanned the file was killed
     ├── SetLockedError           (BlockingIOError)      somebody else is writing to the reference set
     └── SourceError              (OSError)              a source's bytes cannot be had
-        ├── SourceMissingError   (FileNotFoundError)
+        ├── SourceMissingError                          there is no such source
+        │   └── SourceNotFoundError  (FileNotFoundError)  the same, where nobody can take it for a missing chunk
         ├── SourceTruncatedError                        a byte range reaches past the end of the source
         └── SourceChangedError                          the source is not the one that was scanned
 
     SkippedNodeWarning           (UserWarning)          a scan left a node out
     SkippedFileWarning           (UserWarning)          a scan of many files left files out
     CacheWarning                 (UserWarning)          what a scan found could not be kept for the next one
+    SourceChangedWarning         (UserWarning)          a source changed, and is read all the same
 
 Each error is also the builtin that a caller would catch. The fields ``url``, ``node``, ``feature`` and
 ``offset`` say where; they are filled in once, at the boundary that knows them (see `VirtualZarrError.at`).
@@ -137,8 +139,15 @@ class SourceError(VirtualZarrError, OSError):
     __str__ = VirtualZarrError.__str__
 
 
-class SourceMissingError(SourceError, FileNotFoundError):
-    """The source does not exist, or may not be seen."""
+class SourceMissingError(SourceError):
+    """The source does not exist, or may not be seen.
+
+    Stores and filesystems raise it: Zarr would take a FileNotFoundError to say that a chunk is missing.
+    """
+
+
+class SourceNotFoundError(SourceMissingError, FileNotFoundError):
+    """The file that was asked for, by its url, does not exist or may not be seen."""
 
 
 class SourceTruncatedError(SourceError):
@@ -147,6 +156,10 @@ class SourceTruncatedError(SourceError):
 
 class SourceChangedError(SourceError):
     """The source has another size, etag or modification time than when it was scanned."""
+
+
+class SourceChangedWarning(UserWarning):
+    """A source has changed since the scan; ``on_change="warn"`` reads it all the same."""
 
 
 class SkippedNodeWarning(UserWarning):

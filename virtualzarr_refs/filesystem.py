@@ -28,7 +28,7 @@ type Info = dict[str, Any]
 type Refs = str | os.PathLike[str] | Mapping[str, Any]
 
 _OPEN_OPTIONS = ("allow", "mask_fill_value")
-_READ_OPTIONS = ("backend", "base", "max_gap", "max_size")
+_READ_OPTIONS = ("backend", "base", "max_gap", "max_size", "on_change")
 
 
 class VirtualFileSystem(AsyncFileSystem):
@@ -51,9 +51,9 @@ class VirtualFileSystem(AsyncFileSystem):
     remote_options, storage_options : mapping, optional
         Options for every source that is not local, such as credentials.
     **options
-        ``allow`` and ``mask_fill_value``, as `virtualzarr_refs.open_refs` has them; ``backend``, ``base``, ``max_gap``
-        and ``max_size``, as `virtualzarr_refs.store.VirtualStore` has them; and what every fsspec filesystem knows,
-        such as ``asynchronous``.
+        ``allow`` and ``mask_fill_value``, as `virtualzarr_refs.open_refs` has them; ``backend``, ``base``, ``max_gap``,
+        ``max_size`` and ``on_change``, as `virtualzarr_refs.store.VirtualStore` has them; and what every fsspec
+        filesystem knows, such as ``asynchronous``.
 
     Raises
     ------

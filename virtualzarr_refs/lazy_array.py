@@ -24,6 +24,7 @@ from virtualzarr_refs.chunk_grid import RegularGrid, Shape
 from virtualzarr_refs.data_types import decode_scalar
 from virtualzarr_refs.direct.reading import DirectReader
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
+from virtualzarr_refs.sources import Sources
 from virtualzarr_refs.store import VirtualStore
 
 type Selection = tuple[int | slice | NDArray[Any], ...]
@@ -122,11 +123,13 @@ class LazyArray:
         return Array(opened)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _alone, (self.array, self._options, self.shape)
+        known = self._store.group.sources
+        own = {url: known[url] for url in self.array.manifest.urls if url in known}
+        return _alone, (self.array, own, self._options, self.shape)
 
 
-def _alone(array: VirtualArray, options: Mapping[str, Any], shape: Shape) -> LazyArray:
-    store = VirtualGroup(arrays={_NAME: array}).to_store(**options)
+def _alone(array: VirtualArray, sources: Sources, options: Mapping[str, Any], shape: Shape) -> LazyArray:
+    store = VirtualGroup(arrays={_NAME: array}, sources=sources).to_store(**options)
     return LazyArray(array, store, _NAME, options, shape)
 
 

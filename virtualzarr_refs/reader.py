@@ -12,10 +12,11 @@ from functools import cache, cached_property
 from threading import Lock
 
 from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, ByteRange
-from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceTruncatedError
+from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceNotFoundError, SourceTruncatedError
 from virtualzarr_refs.hierarchy import VirtualGroup
 from virtualzarr_refs.manifest import VirtualChunk
-from virtualzarr_refs.sources import Backend, SourceIdentity, SourcePool
+from virtualzarr_refs.sources import Backend, OnChange, SourceIdentity, SourcePool, Sources
+from virtualzarr_refs.sources.guarded import ON_CHANGE
 from virtualzarr_refs.sources.location import local_path
 from virtualzarr_refs.value import StoredValue, read_values
 
@@ -39,6 +40,14 @@ class ReadOptions:
         Folder, or url of one, against which relative urls are resolved.
     max_gap, max_size : int
         Limits on the joining of ranges into one request, in bytes; see `virtualzarr_refs.byte_range.coalesce`.
+    on_change : {"error", "warn", "ignore"}
+        What to do about a source that is not what it was when it was scanned: raise SourceChangedError, or read what
+        is there, with a SourceChangedWarning or without.
+
+    Raises
+    ------
+    ValueError
+        If there is no such word for `on_change`.
     """
 
     storage_options: Mapping[str, object] | None = field(default=None, repr=False)
@@ -46,11 +55,17 @@ class ReadOptions:
     base: str | None = None
     max_gap: int = MAX_GAP
     max_size: int = MAX_SIZE
+    on_change: OnChange = "error"
 
-    def pool(self) -> SourcePool:
+    def __post_init__(self) -> None:
+        if self.on_change not in ON_CHANGE:
+            raise ValueError(f'on_change is "error", "warn" or "ignore", not {self.on_change!r}')
+
+    def pool(self, known: Sources) -> SourcePool:
         """A pool of sources that are read in this way, none of them open yet."""
         limits = {"max_gap": self.max_gap, "max_size": self.max_size}
-        return SourcePool(self.base, self.storage_options, backend=self.backend, **limits)
+        pool = SourcePool(self.base, self.storage_options, backend=self.backend, **limits)
+        return pool.guarded(known, self.on_change)
 
 
 class ValueReader:
@@ -74,7 +89,7 @@ class ValueReader:
     def __init__(self, group: VirtualGroup, options: ReadOptions) -> None:
         self.group = group
         self.options = options
-        self._pool = options.pool()
+        self._pool = options.pool(group.sources)
         self._local: dict[str, bool] = {}
         self._expected: dict[str, dict[ByteRange, None]] = {}
         self._kept: dict[str, Mapping[ByteRange, memoryview]] = {}
@@ -280,7 +295,7 @@ def _failure(error: SourceError) -> SourceError:
     `zarr.storage.FsspecStore`, zarr's sharding codec and fsspec's mapper take any FileNotFoundError to say that a key
     is not there; the first also takes an OSError that says "not satisfiable" for an empty value.
     """
-    kind = SourceError if isinstance(error, SourceMissingError) else type(error)
+    kind = SourceMissingError if isinstance(error, SourceNotFoundError) else type(error)
     message = error.message.replace("not satisfiable", "not to be had")
     failure = kind(message, url=error.url, node=error.node, feature=error.feature, offset=error.offset)
     failure.__cause__ = error

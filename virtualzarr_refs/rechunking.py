@@ -19,6 +19,7 @@ from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.manifest_cutting import Pieces, join, split
 from virtualzarr_refs.shards.plain import without_shards
+from virtualzarr_refs.sources import Sources
 
 MAX_INLINE = 1 << 20
 """Bytes of the values of an array that is read and kept inline, where its chunks cannot be cut or joined."""
@@ -70,7 +71,7 @@ def rechunk(
 
     def change(path: str, array: VirtualArray) -> VirtualArray:
         try:
-            return rechunk_or_inline(array, _targets(array, chunks), storage_options)
+            return rechunk_or_inline(array, _targets(array, chunks), storage_options, group.sources)
         except UnsupportedError as error:
             raise error.at(node=path, url=next(iter(array.manifest.urls), None)) from None
 
@@ -78,7 +79,10 @@ def rechunk(
 
 
 def rechunk_or_inline(
-    array: VirtualArray, targets: Targets, storage_options: Mapping[str, object] | None = None
+    array: VirtualArray,
+    targets: Targets,
+    storage_options: Mapping[str, object] | None = None,
+    sources: Sources | None = None,
 ) -> VirtualArray:
     """Give an array other chunks along some axes; a small one is read where byte ranges do not allow it.
 
@@ -94,7 +98,7 @@ def rechunk_or_inline(
     except UnsupportedError:
         if value_bytes(array) > MAX_INLINE:
             raise
-        (values,) = read_arrays([array], storage_options)
+        (values,) = read_arrays([array], storage_options, sources)
         return kept_inline(array, values, targets)
 
 

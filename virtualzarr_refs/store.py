@@ -14,7 +14,7 @@ from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE
 from virtualzarr_refs.codecs.stored_bounds import StoredBound
 from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
 from virtualzarr_refs.reader import Bytes, ReadOptions, ValueReader
-from virtualzarr_refs.sources import Backend
+from virtualzarr_refs.sources import Backend, OnChange
 from virtualzarr_refs.value import StoredValue
 
 type _Buffers = list[Buffer | None]  # the name `list` means a method inside the class
@@ -38,6 +38,9 @@ class VirtualStore(Store):
         Folder, or url of one, against which relative urls of sources are resolved.
     max_gap, max_size : int
         Limits on the joining of byte ranges into one request, in bytes.
+    on_change : {"error", "warn", "ignore"}
+        What to do about a source that is not what it was when it was scanned: raise SourceChangedError, or read what
+        is there, with a SourceChangedWarning or without.
 
     Notes
     -----
@@ -54,9 +57,10 @@ class VirtualStore(Store):
         base: str | None = None,
         max_gap: int = MAX_GAP,
         max_size: int = MAX_SIZE,
+        on_change: OnChange = "error",
     ) -> None:
         super().__init__(read_only=True)
-        self._reader = ValueReader(group, ReadOptions(storage_options, backend, base, max_gap, max_size))
+        self._reader = ValueReader(group, ReadOptions(storage_options, backend, base, max_gap, max_size, on_change))
         self._bounds = _Bounds(group)
 
     @property

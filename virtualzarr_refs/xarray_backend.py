@@ -23,7 +23,7 @@ from virtualzarr_refs.references import open_refs
 from virtualzarr_refs.references.recognition import Openable, has_reference_name, is_reference_set
 from virtualzarr_refs.scanning import MATERIALISE_LIMIT, TARGET_CHUNK_SIZE, scan
 from virtualzarr_refs.shards.plain import without_shards
-from virtualzarr_refs.sources import Backend
+from virtualzarr_refs.sources import Backend, OnChange
 from virtualzarr_refs.store import VirtualStore
 from virtualzarr_refs.unlimited_dimensions import UnlimitedDimensions
 from virtualzarr_refs.xarray_store import GroupStore
@@ -62,6 +62,7 @@ class VirtualZarrBackend(BackendEntrypoint):
         target_chunk_size: int = TARGET_CHUNK_SIZE,
         allow: Iterable[str] | None = None,
         mask_fill_value: bool = False,
+        on_change: OnChange = "error",
     ) -> xr.Dataset:
         """Open one group as a dataset.
 
@@ -83,6 +84,9 @@ class VirtualZarrBackend(BackendEntrypoint):
             How a file is scanned; see `virtualzarr_refs.scan`.
         allow, mask_fill_value
             How a reference set is read; see `virtualzarr_refs.open_refs`.
+        on_change : {"error", "warn", "ignore"}
+            What to do about a source that is not what it was when it was scanned; see
+            `virtualzarr_refs.store.VirtualStore`.
 
         Raises
         ------
@@ -92,7 +96,7 @@ class VirtualZarrBackend(BackendEntrypoint):
             If the file or the reference set cannot be read.
         """
         how = OpenOptions(
-            storage_options, backend, strict, materialise_limit, target_chunk_size, allow, mask_fill_value
+            storage_options, backend, strict, materialise_limit, target_chunk_size, allow, mask_fill_value, on_change
         )
         return _Opened.of(filename_or_obj, how).dataset(
             _normal(group or ""),
@@ -139,11 +143,12 @@ class OpenOptions:
     target_chunk_size: int = TARGET_CHUNK_SIZE
     allow: Iterable[str] | None = None
     mask_fill_value: bool = False
+    on_change: OnChange = "error"
 
     @property
     def reading(self) -> dict[str, Any]:
-        """How the sources are read, before a scan or after it."""
-        return {"storage_options": self.storage_options, "backend": self.backend}
+        """How the sources are read."""
+        return {"storage_options": self.storage_options, "backend": self.backend, "on_change": self.on_change}
 
     def hierarchy(self, openable: Openable) -> VirtualGroup:
         """Open whatever it is."""
@@ -161,7 +166,8 @@ class OpenOptions:
             strict=self.strict,
             materialise_limit=self.materialise_limit,
             target_chunk_size=self.target_chunk_size,
-            **self.reading,
+            storage_options=self.storage_options,
+            backend=self.backend,
         )
 
 

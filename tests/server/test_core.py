@@ -137,7 +137,7 @@ def test_chunks_that_do_not_decode(kinds, caplog):
     with kinds.open("r+b") as file:
         file.seek(chunk.byte_range.offset)
         file.write(b"damaged")
-    answer = Client(application(group, codecs="core")).get("/floats/c/0/0")
+    answer = Client(application(group, ReadOptions(on_change="ignore"), codecs="core")).get("/floats/c/0/0")
     assert answer.status == 502
     assert "do not decode" in answer.json()["error"]
     assert "kinds.h5" not in answer.body.decode()

@@ -8,7 +8,7 @@ import pytest
 from fsspec.spec import AbstractFileSystem
 
 from virtualzarr_refs.byte_range import ByteRange
-from virtualzarr_refs.errors import SourceError, SourceMissingError, UnsupportedError
+from virtualzarr_refs.errors import SourceError, SourceMissingError, SourceNotFoundError, UnsupportedError
 from virtualzarr_refs.sources import open_source
 
 DATA = bytes(range(256)) * 40
@@ -87,7 +87,7 @@ def test_options_of_a_chain_are_left_as_they_are(server, tmp_path):
 @pytest.mark.parametrize(
     ("error", "kind", "message"),
     [
-        (FileNotFoundError("a"), SourceMissingError, "no such file"),
+        (FileNotFoundError("a"), SourceNotFoundError, "no such file"),
         (PermissionError("a"), SourceError, "access was denied"),
         (TimeoutError(), SourceError, r"reading failed \(TimeoutError\)"),
         (OSError("disk on fire"), SourceError, "OSError: disk on fire"),
@@ -115,7 +115,7 @@ def test_errors_of_botocore(script):
     from botocore.exceptions import ClientError, NoCredentialsError
 
     source = open_source("scripted://a")
-    for status, kind in ((404, SourceMissingError), (403, SourceError), (503, SourceError)):
+    for status, kind in ((404, SourceNotFoundError), (403, SourceError), (503, SourceError)):
         script(ClientError({"ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject"))
         with pytest.raises(SourceError) as caught:
             source.read([ByteRange(0, 1)])

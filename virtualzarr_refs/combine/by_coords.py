@@ -65,7 +65,7 @@ def combine_by_coords(groups: Iterable[VirtualGroup], **options: Any) -> Virtual
 def _tiled(groups: Sequence[VirtualGroup], chosen: ConcatOptions, options: Mapping[str, Any]) -> VirtualGroup:
     if len(groups) == 1:
         return groups[0]
-    files = files_of(groups)
+    files, chosen = files_of(groups), chosen.reading(groups)
     axes = [axis for dim in _candidates(groups) if (axis := _Axis.of(groups, files, dim, chosen)) is not None]
     if not axes:
         raise IncompatibleError(
@@ -92,7 +92,7 @@ class _Axis:
             odd = next(file for file, home in zip(files, homes, strict=True) if home is None)
             raise IncompatibleError(f"the coordinate {dim!r} is missing; add it, or use combine_nested", url=odd)
         units = [time_units(home, dim) for home in homes if home is not None]
-        values = unify(arrays, read_arrays(arrays, options.storage_options), units, files)
+        values = unify(arrays, read_arrays(arrays, options.storage_options, options.sources), units, files)
         if all(same_values(values[0], other) for other in values[1:]):
             return None
         descends = _descends(values, files, dim)

@@ -28,7 +28,6 @@ from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
 from virtualzarr_refs.shards.plain import without_shards
-from virtualzarr_refs.sources.scanned import join_sources
 
 type Arrays = Sequence[VirtualArray | None]
 
@@ -72,7 +71,7 @@ class Concatenation:
         given = [without_shards(group.loaded()) for group in groups]
         if not given:
             raise ValueError("there are no groups to put together")
-        return cls(given, dim, options, files_of(given), not has_dimension(given, dim))
+        return cls(given, dim, options.reading(given), files_of(given), not has_dimension(given, dim))
 
     def run(self) -> VirtualGroup | None:
         """The whole; None if the groups cannot be put in order."""
@@ -80,9 +79,8 @@ class Concatenation:
             lengths = [1 if self.is_new else _length(group, self.dim) for group in self.groups]
             self.groups = Widening(self.dim, self.is_new, lengths, self.files, self.options).widen(self.groups)
             self._arrange()
-            sources = join_sources(group.sources for group in self.groups)
             lengths = [_length(group, self.dim) for group in self.groups]
-            return replace(self._group("", self.groups, lengths), sources=sources)
+            return replace(self._group("", self.groups, lengths), sources=self.options.sources)
         return None
 
     def comparison(self) -> Comparison:
@@ -98,7 +96,8 @@ class Concatenation:
         if len(present) < len(indexes) or len(present) < 2 or sum(map(value_bytes, present)) > MAX_BYTES:
             return
         units = [time_units(group, self.dim) for group in self.groups]
-        values = unify(present, read_arrays(present, self.options.storage_options), units, self.files)
+        read = read_arrays(present, self.options.storage_options, self.options.sources)
+        values = unify(present, read, units, self.files)
         if self.is_new:
             places = in_order(values)
         else:
@@ -164,7 +163,7 @@ class Concatenation:
         name = path.rpartition("/")[2]
         units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
         if self._is_inline(arrays, units, is_coordinate=is_coordinate):
-            read = read_arrays(present, self.options.storage_options)
+            read = read_arrays(present, self.options.storage_options, self.options.sources)
             values = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
             values = unify(present, values, units, files)
             self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))

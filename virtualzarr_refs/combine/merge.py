@@ -15,7 +15,6 @@ from virtualzarr_refs.combine.values import files_of
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
-from virtualzarr_refs.sources.scanned import join_sources
 
 type Groups = Sequence[VirtualGroup | None]
 
@@ -48,8 +47,9 @@ def merge(groups: Iterable[VirtualGroup], **options: Any) -> VirtualGroup:  # no
     given = list(groups)
     if not given:
         raise ValueError("there are no groups to put together")
-    whole = _Merging(files_of(given), ConcatOptions.of({"compat": "no_conflicts", **options}))
-    result = replace(whole.group("", given), sources=join_sources(group.sources for group in given))
+    chosen = ConcatOptions.of({"compat": "no_conflicts", **options}).reading(given)
+    whole = _Merging(files_of(given), chosen)
+    result = replace(whole.group("", given), sources=chosen.sources)
     comparison = Comparison("", len(given), tuple(whole.findings))
     if not comparison.is_compatible:
         raise refusal(comparison)

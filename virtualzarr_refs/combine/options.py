@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self
 
 from virtualzarr_refs.errors import UnsupportedError
+from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.sources.scanned import ScannedSource, Sources, join_sources
 
 type Compat = Literal["equals", "broadcast_equals", "no_conflicts", "identical", "override"]
 type CombineAttributes = Literal["override", "drop", "identical", "no_conflicts", "drop_conflicts"]
@@ -50,6 +52,8 @@ class ConcatOptions:
         coordinates that differ.
     storage_options : mapping, optional
         For reading coordinates.
+    sources : mapping of str to ScannedSource
+        What files were when they were scanned. No option of the user's: it comes from the groups.
 
     Raises
     ------
@@ -65,6 +69,7 @@ class ConcatOptions:
     data_vars: str | Sequence[str] | None = None
     coords: str | Sequence[str] | None = None
     storage_options: Mapping[str, object] | None = None
+    sources: Sources = field(default_factory=dict[str, ScannedSource])
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -83,11 +88,21 @@ class ConcatOptions:
         UnsupportedError
             If a choice is not supported.
         """
-        known = [field.name for field in fields(cls)]
+        known = [field.name for field in fields(cls) if field.name != "sources"]
         unknown = options.keys() - set(known)
         if unknown:
             raise TypeError(f"there is no option {min(unknown)!r}; there are {', '.join(known)}")
         return cls(**options)
+
+    def reading(self, groups: Iterable[VirtualGroup]) -> Self:
+        """The same, for groups whose arrays are going to be read.
+
+        Raises
+        ------
+        SourceChangedError
+            If a source was not the same for all of them.
+        """
+        return replace(self, sources=join_sources(group.sources for group in groups))
 
     def widened(self, *, is_coordinate: bool, is_new: bool) -> str | Sequence[str]:
         """Which variables that lack the dimension get it: a word, or their names."""

@@ -67,10 +67,10 @@ def _odd(first: VirtualArray, others: Sequence[tuple[str, VirtualArray]], option
     for file, array in others:
         if array.shape != first.shape or (options.compat == "identical" and not _same_attributes(first, array)):
             return file
-    (expected,) = read_arrays([first], options.storage_options)
+    (expected,) = read_arrays([first], options.storage_options, options.sources)
     for start in range(0, len(others), _AT_ONCE):
         some = others[start : start + _AT_ONCE]
-        values = read_arrays([array for _, array in some], options.storage_options)
+        values = read_arrays([array for _, array in some], options.storage_options, options.sources)
         for (file, array), own in zip(some, values, strict=True):
             if not _equal(first, expected, array, own):
                 return file

@@ -20,6 +20,7 @@ from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.lazy_array import LazyArray
 from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.metadata import ArrayMetadata
+from virtualzarr_refs.sources import Sources
 
 MAX_READ = 256 * 1024 * 1024
 """Bytes of values of one array in one file that are read to be compared or kept inline."""
@@ -28,9 +29,20 @@ _THREADS = 16
 
 
 def read_arrays(
-    arrays: Sequence[VirtualArray], storage_options: Mapping[str, object] | None = None
+    arrays: Sequence[VirtualArray],
+    storage_options: Mapping[str, object] | None = None,
+    sources: Sources | None = None,
 ) -> list[NDArray[Any]]:
     """The values of arrays, as files hold them.
+
+    Parameters
+    ----------
+    arrays : sequence of VirtualArray
+        To be read whole.
+    storage_options : mapping, optional
+        Of their sources.
+    sources : mapping of str to ScannedSource, optional
+        What the sources were when they were scanned.
 
     Raises
     ------
@@ -42,7 +54,8 @@ def read_arrays(
     for array in arrays:
         if value_bytes(array) > MAX_READ:
             raise UnsupportedError(f"its {value_bytes(array)} bytes are too many to be compared or read at once")
-    group = VirtualGroup(arrays={str(number): array for number, array in enumerate(arrays)})
+    named = {str(number): array for number, array in enumerate(arrays)}
+    group = VirtualGroup(arrays=named, sources=sources or {})
     store = group.to_store(storage_options=storage_options)
     options = {"storage_options": storage_options}
     readers = [LazyArray(array, store, path, options) for path, array in group.arrays.items()]

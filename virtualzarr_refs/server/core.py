@@ -48,6 +48,7 @@ class CoreContents:
             base=options.base,
             max_gap=options.max_gap,
             max_size=options.max_size,
+            on_change=options.on_change,
         )
         self._arrays = {path: CoreArray.of(array, self._store, path) for path, array in group.walk_arrays()}
         self._encoding = Encoding()

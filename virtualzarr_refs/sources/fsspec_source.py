@@ -37,6 +37,8 @@ class _Filesystem(Protocol):
 
     def info(self, path: str) -> dict[str, object]: ...
 
+    def invalidate_cache(self, path: str) -> None: ...
+
 
 class _Opened(NamedTuple):
     filesystem: _Filesystem
@@ -85,6 +87,7 @@ class FsspecSource(RemoteSource):
     def _look(self) -> SourceIdentity:
         filesystem, path, turn = self._open()
         with turn:
+            filesystem.invalidate_cache(path)  # it would answer from an old listing
             info = filesystem.info(path)
         return self._identity_of_info(info)
 

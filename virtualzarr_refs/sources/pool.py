@@ -9,11 +9,13 @@ from threading import Lock
 from typing import Self
 
 from virtualzarr_refs.byte_range import MAX_GAP, MAX_SIZE, ByteRange
+from virtualzarr_refs.sources.guarded import GuardedSource, OnChange
 from virtualzarr_refs.sources.identity import SourceIdentity
 from virtualzarr_refs.sources.location import is_relative, join
 from virtualzarr_refs.sources.opening import Backend, open_source
 from virtualzarr_refs.sources.protocol import Source
 from virtualzarr_refs.sources.redaction import redact
+from virtualzarr_refs.sources.scanned import Sources
 
 MAX_OPEN = 128
 """Sources that a pool holds open, each with one file descriptor if it is local."""
@@ -61,11 +63,19 @@ class SourcePool:
         self._max_open = max_open
         self._max_gap = max_gap
         self._max_size = max_size
+        self._known: Sources = {}
+        self._on_change: OnChange = "error"
         self._start_empty()
 
     def _start_empty(self) -> None:
         self._lock = Lock()
         self._sources: OrderedDict[str, Source] = OrderedDict()  # the least recently used first
+
+    def guarded(self, known: Sources, on_change: OnChange = "error") -> Self:
+        """The pool, and from now on it makes sure that sources are what they are known to be; see `GuardedSource`."""
+        self._known = known
+        self._on_change = on_change
+        return self
 
     def resolve(self, url: str) -> str:
         """The url itself or, if it is relative and there is a base, where it points."""
@@ -97,6 +107,12 @@ class SourcePool:
         return source
 
     def _open(self, url: str) -> Source:
+        known = self._known.get(url)
+        if known is None and self._on_change == "error":
+            return self._open_unguarded(url)
+        return GuardedSource(lambda: self._open_unguarded(url), known and known.identity, self._on_change)
+
+    def _open_unguarded(self, url: str) -> Source:
         return open_source(self.resolve(url), self._options, self._backend, self._max_gap, self._max_size)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import cast
 
-from virtualzarr_refs.errors import SourceError, SourceMissingError
+from virtualzarr_refs.errors import SourceError, SourceNotFoundError
 from virtualzarr_refs.sources.redaction import redact
 
 # Roots of the exceptions that fsspec's filesystems let through and that are no OSError.
@@ -50,7 +50,7 @@ def translate(error: BaseException, url: str) -> SourceError:
     error = _origin(error)
     status = http_status(error)
     if status in _MISSING_STATUS or (status is None and isinstance(error, FileNotFoundError | NotADirectoryError)):
-        return SourceMissingError("there is no such file, or it may not be seen; check the url", url=redact(url))
+        return SourceNotFoundError("there is no such file, or it may not be seen; check the url", url=redact(url))
     if status in _DENIED_STATUS or isinstance(error, PermissionError) or type(error).__name__ in _DENIED_NAMES:
         return SourceError(f"access was denied ({_summary(error, url)}); check the credentials", url=redact(url))
     return SourceError(

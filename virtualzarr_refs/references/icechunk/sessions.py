@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
-from virtualzarr_refs.errors import NotRepresentableError, SourceError, SourceMissingError, UnsupportedError
+from virtualzarr_refs.errors import NotRepresentableError, SourceError, SourceNotFoundError, UnsupportedError
 from virtualzarr_refs.references.icechunk.locations import containers, s3_options, uncovered
 from virtualzarr_refs.scanning import absolute_url
 from virtualzarr_refs.sources.location import local_path
@@ -56,7 +56,7 @@ def readable_session(target: Target, options: Mapping[str, Any], revision: Mappi
 
     Raises
     ------
-    SourceMissingError
+    SourceNotFoundError
         If there is no repository at the url.
     SourceError
         If it cannot be read.
@@ -78,7 +78,7 @@ def _opened(target: str | os.PathLike[str], options: Mapping[str, Any]) -> icech
     try:
         return icechunk.Repository.open(_storage(target, options))
     except icechunk.RepositoryNotFoundError as error:
-        raise SourceMissingError("there is no Icechunk repository", url=redact(os.fspath(target))) from error
+        raise SourceNotFoundError("there is no Icechunk repository", url=redact(os.fspath(target))) from error
     except icechunk.IcechunkError as error:
         raise SourceError(
             f"the repository cannot be read: {_first_line(error)}", url=redact(os.fspath(target))
