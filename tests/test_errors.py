@@ -42,9 +42,8 @@ BUILTINS = {
     SourceTruncatedError: OSError,
     SourceChangedError: OSError,
 }
-WARNINGS = (SkippedNodeWarning, SourceChangedWarning)
 KINDS = [VirtualZarrError, *BUILTINS]
-WARNINGS = [CacheWarning, SkippedFileWarning, SkippedNodeWarning]
+WARNINGS = [CacheWarning, SkippedFileWarning, SkippedNodeWarning, SourceChangedWarning]
 FIELDS = {"url": "s3://bucket/a.nc", "node": "/group/air", "feature": "filter 32004 (lz4)", "offset": 2048}
 
 

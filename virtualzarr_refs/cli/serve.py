@@ -104,6 +104,7 @@ def _open(targets: tuple[str, ...], **options: Any) -> VirtualGroup:  # noqa: AN
     from virtualzarr_refs.hierarchy import VirtualGroup  # noqa: PLC0415  slow to import
     from virtualzarr_refs.metadata import GroupMetadata  # noqa: PLC0415
     from virtualzarr_refs.references.recognition import open_hierarchy  # noqa: PLC0415
+    from virtualzarr_refs.sources.scanned import join_sources  # noqa: PLC0415
 
     if len(targets) == 1:
         return open_hierarchy(targets[0], **options)
@@ -114,7 +115,8 @@ def _open(targets: tuple[str, ...], **options: Any) -> VirtualGroup:  # noqa: AN
             raise click.UsageError(f"two of the files have the name {name}; serve them on ports of their own")
         groups[name] = open_hierarchy(target, **options)
     skipped = (replace(r, path=f"{name}/{r.path.lstrip('/')}") for name, group in groups.items() for r in group.skipped)
-    return VirtualGroup(GroupMetadata(skipped=tuple(skipped)), groups=groups)
+    sources = join_sources(group.sources for group in groups.values())
+    return VirtualGroup(GroupMetadata(skipped=tuple(skipped)), groups=groups, sources=sources)
 
 
 def _name(target: str) -> str:
