@@ -18,6 +18,7 @@ from virtualzarr_refs.cli.jobs import Job, refuse_to_replace
 from virtualzarr_refs.cli.options import as_bytes, example, source_options
 from virtualzarr_refs.cli.output import counted, say, tracked, warn
 from virtualzarr_refs.cli.patterns import expanded
+from virtualzarr_refs.cli.writing import write_set
 from virtualzarr_refs.errors import IncompatibleError
 from virtualzarr_refs.sources.redaction import redact
 
@@ -196,9 +197,7 @@ class _Settings:
             raise click.BadParameter(f"no file has the variable {missing[0]!r}", param_hint="--only")
 
     def write(self, group: VirtualGroup, url: str) -> None:
-        from virtualzarr_refs.references import write_json  # noqa: PLC0415  slow to import
-
-        write_json(
+        write_set(
             group,
             url,
             overwrite=self.overwrite,

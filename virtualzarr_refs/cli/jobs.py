@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath
 
 import click
 
+from virtualzarr_refs.cli.writing import is_parquet_name
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -61,7 +63,8 @@ class Plan:
         from virtualzarr_refs.sources.location import join, local_path  # noqa: PLC0415
 
         folder = local_path(output)
-        if len(files) == 1 and not output.endswith("/") and not (folder and Path(folder).is_dir()):
+        is_folder = output.endswith("/") or bool(folder and Path(folder).is_dir())
+        if len(files) == 1 and (is_parquet_name(output) or not is_folder):
             return cls((Job(files[0], output),))
         _require_folder(output, folder)
         jobs = tuple(Job(file, join(output, f"{PurePosixPath(name_of(file)).stem}.json")) for file in files)
@@ -77,7 +80,7 @@ class Plan:
 def _require_folder(output: str, folder: str | None) -> None:
     is_there = folder is not None and Path(folder).is_dir()
     is_file = folder is not None and Path(folder).is_file()
-    if is_file or (output.endswith(".json") and not is_there):
+    if is_file or is_parquet_name(output) or (output.endswith(".json") and not is_there):
         raise click.UsageError(f"several files make a set each, so {output} has to be a folder")
 
 
@@ -109,5 +112,7 @@ def refuse_to_replace(jobs: Sequence[Job], storage_options: Mapping[str, object]
         if open_target(url, storage_options).exists(url):
             if not overwrite:
                 raise click.UsageError(f"{job.output} is there already; --overwrite replaces it")
+            if is_parquet_name(url):
+                continue  # the writer refuses all but a set
             if not is_reference_set(url) or Path(url).is_dir():
                 raise click.UsageError(f"{job.output} is there already, and is no reference set; it is not replaced")

@@ -7,6 +7,7 @@ import click
 from virtualzarr_refs import __version__
 from virtualzarr_refs.cli.check import check
 from virtualzarr_refs.cli.concat import concat
+from virtualzarr_refs.cli.convert import convert
 from virtualzarr_refs.cli.failures import failures
 from virtualzarr_refs.cli.info import info
 from virtualzarr_refs.cli.options import example
@@ -44,5 +45,5 @@ def main() -> None:
     """
 
 
-for _command in (scan, concat, shard, info, check, serve):
+for _command in (scan, concat, convert, shard, info, check, serve):
     main.add_command(_command)

@@ -11,6 +11,7 @@ from virtualzarr_refs.cli.failures import REFUSED, Failure
 from virtualzarr_refs.cli.jobs import Job, Plan, refuse_to_replace
 from virtualzarr_refs.cli.options import as_bytes, example, source_options
 from virtualzarr_refs.cli.output import counted, in_bytes, say, tracked, warn
+from virtualzarr_refs.cli.writing import write_set
 from virtualzarr_refs.errors import VirtualZarrError
 from virtualzarr_refs.sources import Backend
 from virtualzarr_refs.sources.redaction import redact
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     "--output",
     metavar="OUT",
     required=True,
-    help="The reference set to write; for several FILEs, the folder for a set each, NAME.json.",
+    help="The reference set to write, .json or .parq; for several FILEs, the folder for a set each, NAME.json.",
 )
 @click.option("--strict", is_flag=True, help="Refuse a FILE of which anything would have to be left out.")
 @click.option(
@@ -115,9 +116,7 @@ class _Settings:
         )
 
     def write(self, group: VirtualGroup, url: str) -> None:
-        from virtualzarr_refs.references import write_json  # noqa: PLC0415  slow to import
-
-        write_json(
+        write_set(
             group,
             url,
             zarr_format=self.zarr_format,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -54,7 +55,7 @@ def write_json(
     group : VirtualGroup
         What to write.
     path : str or path
-        A local path or any fsspec url.
+        A local path or any fsspec url; compressed if it ends in ``.gz``, ``.zst`` or ``.zstd``.
     zarr_format : {3, 2}
         Zarr format of the keys and metadata. Format 2 is for old readers, and cannot carry every group.
     overwrite : bool
@@ -87,7 +88,7 @@ def write_json(
     require_no_secrets((url, *group.urls, *group.sources))
     choice = InlineChoice(inline_threshold, materialise)
     whole, files = divide(group.loaded(), sidecar_folder(url), choice, PLACE, storage_options)
-    data = _encode(whole, url, zarr_format)
+    data = _compressed(_encode(whole, url, zarr_format), url)
     replaced = _replaced_files(target, url, storage_options)
     _write(target, url, data, files)
     _remove_stale(target, sidecar_folder(url), replaced - _own_files(whole))
@@ -106,6 +107,17 @@ def _encode(group: VirtualGroup, url: str, zarr_format: int) -> bytes:
     present = {name: value for name, value in members.items() if value}
     document = {"version": 1, **present, "refs": _FORMATS[zarr_format](group)}
     return ujson.dumps(document, escape_forward_slashes=False).encode()
+
+
+def _compressed(data: bytes, url: str) -> bytes:
+    """The bytes of a set in the form that its name says."""
+    if url.endswith(".gz"):
+        return gzip.compress(data, mtime=0)
+    if url.endswith((".zst", ".zstd")):
+        from numcodecs import Zstd  # noqa: PLC0415  slow to import
+
+        return bytes(Zstd().encode(data))
+    return data
 
 
 def _check_braces(group: VirtualGroup, templates: Mapping[str, str]) -> None:
