@@ -52,6 +52,7 @@ NAMES = {
     "check",
     "compare",
     "concat",
+    "append",
     "keep_vars",
     "drop_vars",
     "from_xarray",

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from virtualzarr_refs.cli.writing import is_parquet_name
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -59,7 +57,8 @@ class Plan:
         click.UsageError
             If two files would be written to one place, or `output` has to be a folder and cannot be one.
         """
-        from virtualzarr_refs.references.urls import name_of  # noqa: PLC0415  slow to import
+        from virtualzarr_refs.references.recognition import is_parquet_name  # noqa: PLC0415  slow to import
+        from virtualzarr_refs.references.urls import name_of  # noqa: PLC0415
         from virtualzarr_refs.sources.location import join, local_path  # noqa: PLC0415
 
         folder = local_path(output)
@@ -78,6 +77,8 @@ class Plan:
 
 
 def _require_folder(output: str, folder: str | None) -> None:
+    from virtualzarr_refs.references.recognition import is_parquet_name  # noqa: PLC0415  slow to import
+
     is_there = folder is not None and Path(folder).is_dir()
     is_file = folder is not None and Path(folder).is_file()
     if is_file or is_parquet_name(output) or (output.endswith(".json") and not is_there):
@@ -103,7 +104,7 @@ def refuse_to_replace(jobs: Sequence[Job], storage_options: Mapping[str, object]
     click.UsageError
         Before anything is written.
     """
-    from virtualzarr_refs.references.recognition import is_reference_set  # noqa: PLC0415  slow to import
+    from virtualzarr_refs.references.recognition import is_parquet_name, is_reference_set  # noqa: PLC0415  slow to import
     from virtualzarr_refs.references.target import open_target  # noqa: PLC0415
     from virtualzarr_refs.scanning import absolute_url  # noqa: PLC0415
 

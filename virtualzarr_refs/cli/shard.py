@@ -8,6 +8,7 @@ import click
 
 from virtualzarr_refs.cli.options import allow_option, example, source_options
 from virtualzarr_refs.cli.output import counted, say, warn
+from virtualzarr_refs.cli.writing import write_set
 
 
 @click.command(
@@ -56,16 +57,13 @@ def shard(target: str, output: str, where: str | None, variable: str | None, **o
 
 
 def _write_set(target: str, output: str, options: dict[str, Any]) -> None:
-    from virtualzarr_refs.references import write_json  # noqa: PLC0415  slow to import
-    from virtualzarr_refs.references.parquet.writer import write_parquet  # noqa: PLC0415
-    from virtualzarr_refs.references.recognition import open_hierarchy  # noqa: PLC0415
+    from virtualzarr_refs.references.recognition import open_hierarchy  # noqa: PLC0415  slow to import
     from virtualzarr_refs.shards import to_shards  # noqa: PLC0415
 
     reading = {name: options[name] for name in ("storage_options", "backend")}
     group = open_hierarchy(target, allow=options["allow"] or None, **reading)
     sharded = to_shards(group, index_location=options["index_location"], strict=options["strict"])
-    write = write_parquet if output.rstrip("/").endswith((".parq", ".parquet")) else write_json
-    write(sharded, output, overwrite=options["overwrite"], storage_options=options["storage_options"])
+    write_set(sharded, output, overwrite=options["overwrite"], storage_options=options["storage_options"])
     for record in sharded.skipped[len(group.skipped) :]:
         warn(f"{record.path}: {record.reason}")
     shards = [array.manifest.count for _, array in sharded.walk_arrays() if array.manifest.has_shards]

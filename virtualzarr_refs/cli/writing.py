@@ -7,16 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from virtualzarr_refs.hierarchy import VirtualGroup
 
-_PARQUET = (".parq", ".parquet")
-
-
-def is_parquet_name(url: str) -> bool:
-    """Whether a set with this name is one in Parquet, which is a folder."""
-    return url.rstrip("/").endswith(_PARQUET)
-
 
 def write_set(group: VirtualGroup, url: str, **options: Any) -> None:  # noqa: ANN401  passed on
     """Write a set in Parquet if it is named so, else in JSON; `options` are what the two writers have in common."""
+    from virtualzarr_refs.references.recognition import is_parquet_name  # noqa: PLC0415  slow to import
+
     if is_parquet_name(url):
         from virtualzarr_refs.references.parquet.writer import write_parquet  # noqa: PLC0415  slow to import
 

@@ -1,5 +1,6 @@
 """Putting hierarchies together: along a dimension, along a new one, side by side."""
 
+from virtualzarr_refs.combine.append import append
 from virtualzarr_refs.combine.by_coords import combine_by_coords
 from virtualzarr_refs.combine.concat import compare, concat, stack
 from virtualzarr_refs.combine.merge import merge
@@ -11,6 +12,7 @@ __all__ = [
     "Comparison",
     "Finding",
     "Status",
+    "append",
     "combine_by_coords",
     "combine_nested",
     "compare",

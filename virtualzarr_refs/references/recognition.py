@@ -26,6 +26,11 @@ def has_reference_name(url: str) -> bool:
     return _NAME.search(url) is not None
 
 
+def is_parquet_name(url: str | os.PathLike[str]) -> bool:
+    """Whether a set with this name is one in Parquet, which is a folder."""
+    return os.fspath(url).rstrip("/").endswith((".parq", ".parquet"))
+
+
 def is_reference_set(url: str | os.PathLike[str]) -> bool:
     """Whether a url is a reference set's, by its name or, if it is local, by how the file begins.
 

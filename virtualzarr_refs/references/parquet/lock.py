@@ -29,15 +29,24 @@ LOCK = ".lock"
 
 
 @contextmanager
-def locked(target: Target, folder: str) -> Generator[None]:
+def locked(target: Target, folder: str, name: str = LOCK) -> Generator[None]:
     """Hold the lock of the set in a folder, which has to be there.
+
+    Parameters
+    ----------
+    target : Target
+        Writes to the folder.
+    folder : str
+        Url of the folder.
+    name : str
+        Of the lock; the sets of a folder that holds several have one each.
 
     Raises
     ------
     SetLockedError
         If somebody else holds it; the message says who, since when, and what to do.
     """
-    url = join(folder, LOCK)
+    url = join(folder, name)
     path = local_path(url)
     lock = _by_file(target, url) if path is None or fcntl is None else _by_system(Path(path))
     with lock:
