@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,19 @@ def joined_by_us(paths: list[Path], dim: str = "time", **options: Any) -> vzr.Vi
 
 
 def assert_same(group: vzr.VirtualGroup, expected: xr.Dataset, folder: Path) -> None:
-    """The group holds what xarray has, directly and through a written set."""
-    vzr.write_json(group, folder / "set.json", overwrite=True)
-    for way in (group.to_xarray(), xr.open_dataset(folder / "set.json", engine="virtualzarr_refs")):
-        found = way.load()
+    """The group holds what xarray has, directly and through written sets."""
+    for opened_again in ways(group, folder):
+        found = opened_again.load()
+        opened_again.close()
         xr.testing.assert_equal(found, expected)
         assert {name: v.dtype for name, v in found.variables.items()} == {
             name: v.dtype for name, v in expected.variables.items()
         }
+
+
+def ways(group: vzr.VirtualGroup, folder: Path) -> Iterator[xr.Dataset]:
+    """The group as a dataset: as it is, through JSON, and through Parquet."""
+    yield group.to_xarray()
+    for name, write in (("set.json", vzr.write_json), ("set.parq", vzr.write_parquet)):
+        write(group, folder / name, overwrite=True)
+        yield xr.open_dataset(folder / name, engine="virtualzarr_refs")

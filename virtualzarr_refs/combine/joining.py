@@ -111,7 +111,8 @@ class _Table:
 
     def codecs(self, target: Target) -> Codecs:
         """The pipeline of the array: that of its only encoding, or the one that tells several apart."""
-        if len(self.encodings) == 1 and not target.is_unpacked:
+        has_other_type = self.encodings[0].data_type != target.data_type
+        if len(self.encodings) == 1 and not target.is_unpacked and not has_other_type:
             return self.encodings[0].to_pipeline()
         variants: list[JSON] = [encoding.to_variant(target.data_type) for encoding in self._terms(target)]
         mixed: Codec = {"name": MIXED, "configuration": {"variants": variants}}
