@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -426,3 +427,13 @@ def test_types_but_for_byte_order_and_padding():
     padded = np.array([(1, 2.0), (3, 4.0)], RECORD)
     assert equal_elements(padded.astype(packed), padded).all()
     assert equal_elements(np.array([(1, 2.5), (3, 4.0)], packed), padded).tolist() == [False, True]
+
+
+def test_a_source_that_is_not_what_was_scanned_is_told(refs, source):
+    assert vzr.check(refs).ok
+    stamp = source.stat()
+    os.utime(source, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 5 * 10**9))
+    report = vzr.check(refs)
+    assert not report.ok
+    assert "the file changed" in report.problems[0]
+    assert report_of(report, "plain").equal == 9

@@ -164,8 +164,8 @@ def test_a_dimension_that_is_nowhere(months):
 def test_patterns_of_urls(folder):
     filesystem = fsspec.filesystem("memory")
     for number in (10, 9, 1):
-        filesystem.pipe_file(f"/folder/{number}.nc", b"")
-    assert expanded(["memory://folder/*.nc"]) == [f"memory:///folder/{n}.nc" for n in (1, 9, 10)]
+        filesystem.pipe_file(f"/patterns/{number}.nc", b"")
+    assert expanded(["memory://patterns/*.nc"]) == [f"memory:///patterns/{n}.nc" for n in (1, 9, 10)]
     assert expanded(["http://host/a.nc?x=[1]"]) == ["http://host/a.nc?x=[1]"]
     odd = Path("odd[1].nc")
     odd.touch()

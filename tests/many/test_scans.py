@@ -69,7 +69,7 @@ def test_errors_are_listed(tmp_path, executor):
     with pytest.warns(vzr.SkippedFileWarning, match=r"3 of 10 files .*3\.h5.*7\.h5.*missing\.h5"):
         found = vzr.scan_many(paths, executor=executor, on_error="skip")
     assert [Path(failure.url).stem for failure in found.failed] == ["3", "7", "missing"]
-    assert [type(failure.error) for failure in found.failed] == [vzr.FormatError] * 2 + [vzr.SourceMissingError]
+    assert [type(failure.error) for failure in found.failed] == [vzr.FormatError] * 2 + [vzr.SourceNotFoundError]
     assert [Path(url).stem for url in found.urls] == list("0124568")
     assert_same(found, [vzr.scan(url) for url in found.urls])
     again = pickle.loads(pickle.dumps(found))

@@ -36,12 +36,12 @@ def test_a_file_is_found_again_in_its_folder():
     ("given", "resolved"),
     [
         ("x.nc", "s3://bucket/sets/x.nc"), ("../data/x.nc", "s3://bucket/data/x.nc"), ("s3://o/x", "s3://o/x"),
-        ("{{u}}/x.nc", "https://h/d/x.nc"), ("{{here}}.nc", "s3://bucket/sets/data.nc"),
+        ("{{u}}/x.nc", "https://h.org/d/x.nc"), ("{{here}}.nc", "s3://bucket/sets/data.nc"),
     ],
 )  # fmt: skip
 def test_relative_urls_start_at_the_folder_of_the_set(given, resolved):
     trust = Trust.in_set_at("s3://bucket/sets/a.json", None)
-    urls = SetUrls("s3://bucket/sets", trust, Templates({"u": "https://h/d", "here": "data"}))
+    urls = SetUrls("s3://bucket/sets", trust, Templates({"u": "https://h.org/d", "here": "data"}))
     assert urls.resolve(given) == resolved
 
 

@@ -78,12 +78,12 @@ def check(
         raise ValueError(f"a sample has at least one chunk of each array, not {sample}")
     group = without_shards(open_hierarchy(refs, storage_options=storage_options, backend=backend, allow=allow))
     with SourcePool(storage_options=storage_options, backend=backend) as pool:
-        sources = look_at(group.urls, pool)
+        sources = look_at(group.urls, pool, group.sources)
     present = dict.fromkeys([*_scanned(refs), *(url for url, source in sources.items() if source.size is not None)])
     shown = sys.stderr.isatty() if progress is None else progress
     draw = _Draw(sample, np.random.default_rng(seed))
     with (
-        closing(group.to_store(storage_options=storage_options, backend=backend)) as store,
+        closing(group.to_store(storage_options=storage_options, backend=backend, on_change="ignore")) as store,
         Truths(present, storage_options, backend) as truths,
         _bar(group, draw, shown=shown) as advance,
     ):

@@ -10,26 +10,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.checking.report import SourceReport
-from virtualzarr_refs.errors import VirtualZarrError
+from virtualzarr_refs.errors import SourceChangedError, VirtualZarrError
 from virtualzarr_refs.manifest import MISSING, Manifest, index_of
 from virtualzarr_refs.sources import SourcePool
+from virtualzarr_refs.sources.checks import require_same
 from virtualzarr_refs.sources.redaction import redact
+from virtualzarr_refs.sources.scanned import ScannedSource
 
 _LOOK_UPS_AT_ONCE = 16
 _BLOCK = 1 << 20
 """Chunks that are looked at together."""
 
 
-def look_at(urls: Iterable[str], pool: SourcePool) -> dict[str, SourceReport]:
-    """The size of every source, or why it cannot be had."""
+def look_at(
+    urls: Iterable[str], pool: SourcePool, scanned: Mapping[str, ScannedSource] | None = None
+) -> dict[str, SourceReport]:
+    """The size of every source, or why it cannot be had; and whether it is still what was scanned.
+
+    Parameters
+    ----------
+    urls : iterable of str
+        The sources.
+    pool : SourcePool
+        Opens them.
+    scanned : mapping of str to ScannedSource, optional
+        What they were.
+    """
     distinct = list(dict.fromkeys(urls))
+    known = scanned or {}
     with ThreadPoolExecutor(_LOOK_UPS_AT_ONCE) as workers:
-        return dict(zip(distinct, workers.map(lambda url: _look_at(url, pool), distinct), strict=True))
+        looks = workers.map(lambda url: _look_at(url, pool, known.get(url)), distinct)
+        return dict(zip(distinct, looks, strict=True))
 
 
-def _look_at(url: str, pool: SourcePool) -> SourceReport:
+def _look_at(url: str, pool: SourcePool, scanned: ScannedSource | None) -> SourceReport:
     try:
-        return SourceReport(redact(url), pool.identity(url).size)
+        found = pool.identity(url)
+        if scanned is not None:
+            require_same(url, scanned.identity, found)
+        return SourceReport(redact(url), found.size)
+    except SourceChangedError as error:
+        return SourceReport(redact(url), pool.identity(url).size, error.message)
     except VirtualZarrError as error:
         return SourceReport(redact(url), None, error.message)
 

@@ -127,7 +127,7 @@ class SourceReport:
     size : int, optional
         In bytes; None if it cannot be looked at.
     error : str
-        Why not.
+        Why not, or that it is no longer what was scanned.
     """
 
     url: str
