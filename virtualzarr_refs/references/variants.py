@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from virtualzarr_refs.chunk_grid import JSON, ChunkGrid, ChunkIndex
+from virtualzarr_refs.chunk_grid import JSON, ChunkGrid, ChunkIndex, RegularGrid
 from virtualzarr_refs.errors import NotRepresentableError
 from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
 from virtualzarr_refs.manifest import MISSING, Manifest, index_of
@@ -61,7 +61,14 @@ def _materialise(path: str, array: VirtualArray, store: Any) -> VirtualArray:  #
     pipelines, manifest = _pipelines(array.metadata), array.manifest.loaded()
     present = manifest.positions()
     variants = cast("NDArray[np.uint16]", manifest.variant).reshape(-1)[present]
-    chosen = int(np.bincount(variants, minlength=len(pipelines)).argmax())
+    counts = np.bincount(variants, minlength=len(pipelines))
+    chosen = max(pipelines, key=lambda number: counts[number], default=None)
+    if chosen is None:
+        raise NotRepresentableError(
+            f"no chunk of {path!r} is stored as its array has it: all are of another type, packed or cropped; write "
+            "with materialise=None, which this package reads",
+            node=path,
+        )
     metadata = replace(array.metadata, codecs=pipelines[chosen])
     concerned = present[variants != chosen].tolist()
     source = zarr.open_array(store, path=path, mode="r", zarr_format=3)
@@ -69,11 +76,18 @@ def _materialise(path: str, array: VirtualArray, store: Any) -> VirtualArray:  #
     return VirtualArray(metadata, _with_inline(manifest, dict(zip(concerned, encoded, strict=True))))
 
 
-def _pipelines(metadata: ArrayMetadata) -> list[tuple[Codec, ...]]:
-    """The pipelines of the variants, in order of their numbers."""
+def _pipelines(metadata: ArrayMetadata) -> dict[int, tuple[Codec, ...]]:
+    """The pipelines of those variants, by number, that decode to what the array has, and do no more than decode."""
     (mixed,) = metadata.codecs
-    variants = cast("Mapping[str, Sequence[Mapping[str, Sequence[Codec]]]]", mixed["configuration"])["variants"]
-    return [tuple(variant["codecs"]) for variant in variants]
+    variants = cast("Mapping[str, Sequence[Mapping[str, Any]]]", mixed["configuration"])["variants"]
+    grid = metadata.chunk_grid
+    shape = list(grid.chunk_shape) if isinstance(grid, RegularGrid) else None
+    plain: dict[str, object] = {"data_type": metadata.data_type, "chunk_shape": shape}
+    return {
+        number: tuple(variant["codecs"])
+        for number, variant in enumerate(variants)
+        if all(name == "codecs" or (name in plain and value == plain[name]) for name, value in variant.items())
+    }
 
 
 def _encode_anew(
