@@ -8,12 +8,17 @@ from pathlib import Path
 
 import click
 
-from benchmarks import read, remote, scan
+from benchmarks import open_meteo, read, remote, scan
 from benchmarks.files import make_files
 from benchmarks.report import Report, draw_chart
 from benchmarks.rows import Row
 
-SUITES: dict[str, Callable[[Path], Iterable[Row]]] = {"scan": scan.rows, "read": read.rows, "remote": remote.rows}
+SUITES: dict[str, Callable[[Path], Iterable[Row]]] = {
+    "scan": scan.rows,
+    "read": read.rows,
+    "open-meteo": open_meteo.rows,
+    "remote": remote.rows,
+}
 
 
 @click.command()
