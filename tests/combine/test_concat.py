@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import netCDF4
+import numpy as np
 import pytest
 
 from tests.combine.files import Recipe, assert_same, joined_by_us, joined_by_xarray, write_series
@@ -55,3 +57,26 @@ def test_in_pairs(one, other, tmp_path):
         first, second = first.but(start=10), second.but(start=20000)
     paths = write_series(tmp_path, first, second)
     assert_same(joined_by_us(paths), joined_by_xarray(paths), tmp_path)
+
+
+def write_short(path, start, times, steps):
+    """A file whose coordinate was written less far than its unlimited dimension reaches."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createVariable("time", "f8", ("time",))[:] = start + np.arange(times)
+        file.createVariable("v", "f4", ("time",), chunksizes=(1,))[:] = start + np.arange(steps)
+    return path
+
+
+def test_nothing_is_dropped_where_a_coordinate_is_shorter_than_its_dimension(tmp_path):
+    paths = [write_short(tmp_path / "0.nc", 0, 3, 5), write_short(tmp_path / "1.nc", 10, 4, 4)]
+    found = joined_by_us(paths)
+    assert_same(found, joined_by_xarray(paths), tmp_path)
+    np.testing.assert_array_equal(found.to_xarray()["v"], [0, 1, 2, 3, 4, 10, 11, 12, 13])
+
+
+def test_what_lies_beyond_a_short_coordinate_is_kept_with_its_end(tmp_path):
+    paths = [write_short(tmp_path / "0.nc", 0, 4, 4), write_short(tmp_path / "1.nc", 2, 4, 6)]
+    found = joined_by_us(paths, overlap="first").to_xarray()
+    np.testing.assert_array_equal(found["v"], [0, 1, 2, 3, 4, 5, 6, 7])
+    np.testing.assert_array_equal(found["time"][:6], [0, 1, 2, 3, 4, 5])

@@ -15,7 +15,7 @@ from virtualzarr_refs.combine.merge import merge
 from virtualzarr_refs.combine.nested import combine_along
 from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.parts import dimensions_of
-from virtualzarr_refs.combine.values import files_of, read_arrays, same_values
+from virtualzarr_refs.combine.values import files_of, same_values
 from virtualzarr_refs.errors import IncompatibleError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 
@@ -92,7 +92,7 @@ class _Axis:
             odd = next(file for file, home in zip(files, homes, strict=True) if home is None)
             raise IncompatibleError(f"the coordinate {dim!r} is missing; add it, or use combine_nested", url=odd)
         units = [time_units(home, dim) for home in homes if home is not None]
-        values = unify(arrays, read_arrays(arrays, options.storage_options, options.sources), units, files)
+        values = unify(arrays, options.read(arrays), units, files)
         if all(same_values(values[0], other) for other in values[1:]):
             return None
         descends = _descends(values, files, dim)

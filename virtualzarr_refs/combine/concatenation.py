@@ -22,7 +22,7 @@ from virtualzarr_refs.combine.parts import dimensions_of, names_of, parts_of, va
 from virtualzarr_refs.combine.report import Comparison, Finding, Refusals, Status, odd_file
 from virtualzarr_refs.combine.selecting import take_or_read
 from virtualzarr_refs.combine.static import agree
-from virtualzarr_refs.combine.values import files_of, read_arrays, with_tail
+from virtualzarr_refs.combine.values import files_of, with_tail
 from virtualzarr_refs.combine.widening import Widening
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
@@ -96,7 +96,7 @@ class Concatenation:
         if len(present) < len(indexes) or len(present) < 2 or sum(map(value_bytes, present)) > MAX_BYTES:
             return
         units = [time_units(group, self.dim) for group in self.groups]
-        read = read_arrays(present, self.options.storage_options, self.options.sources)
+        read = self.options.read(present)
         values = unify(present, read, units, self.files)
         if self.is_new:
             places = in_order(values)
@@ -106,7 +106,9 @@ class Concatenation:
         self.groups = [self._taken(self.groups[place.number], place) for place in places]
 
     def _taken(self, group: VirtualGroup, place: Place) -> VirtualGroup:
-        if (place.start, place.stop) == (0, _length(group, self.dim)):
+        """What is kept of a group; where its coordinate is kept to the end, variables that reach further are too."""
+        end = group.arrays[self.dim].shape[0]
+        if (place.start, place.stop) == (0, end):
             return group
 
         def change(path: str, array: VirtualArray) -> VirtualArray:
@@ -115,7 +117,9 @@ class Concatenation:
                 return array
             with Refusals(self.findings, path):
                 axis = dimensions.index(self.dim)
-                return take_or_read(array, axis, place.start, place.stop, self.options.storage_options)
+                length = array.shape[axis]
+                stop = length if place.stop == end else min(place.stop, length)
+                return take_or_read(array, axis, min(place.start, stop), stop, self.options)
             return array
 
         return group.map_arrays(change)
@@ -163,7 +167,7 @@ class Concatenation:
         name = path.rpartition("/")[2]
         units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
         if self._is_inline(arrays, units, is_coordinate=is_coordinate):
-            read = read_arrays(present, self.options.storage_options, self.options.sources)
+            read = self.options.read(present)
             values = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
             values = unify(present, values, units, files)
             self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))

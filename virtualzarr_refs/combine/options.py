@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
+from numpy.typing import NDArray
+
+from virtualzarr_refs.combine.values import read_arrays
 from virtualzarr_refs.errors import UnsupportedError
-from virtualzarr_refs.hierarchy import VirtualGroup
+from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.sources.scanned import ScannedSource, Sources, join_sources
-
-type Compat = Literal["equals", "broadcast_equals", "no_conflicts", "identical", "override"]
-type CombineAttributes = Literal["override", "drop", "identical", "no_conflicts", "drop_conflicts"]
-type Join = Literal["exact", "outer", "inner", "left", "right", "override"]
-type Overlap = Literal["error", "first", "last"]
-type Variables = Literal["minimal", "different", "all"] | Sequence[str] | None
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "compat": ("equals", "broadcast_equals", "no_conflicts", "identical", "override"),
@@ -103,6 +100,10 @@ class ConcatOptions:
             If a source was not the same for all of them.
         """
         return replace(self, sources=join_sources(group.sources for group in groups))
+
+    def read(self, arrays: Sequence[VirtualArray]) -> list[NDArray[Any]]:
+        """The values of arrays, as files hold them; see `virtualzarr_refs.combine.values.read_arrays`."""
+        return read_arrays(arrays, self.storage_options, self.sources)
 
     def widened(self, *, is_coordinate: bool, is_new: bool) -> str | Sequence[str]:
         """Which variables that lack the dimension get it: a word, or their names."""

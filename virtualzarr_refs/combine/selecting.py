@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from virtualzarr_refs.chunk_grid import RectilinearGrid, RegularGrid
+from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.parts import lengths_of, stored_lengths, value_bytes
-from virtualzarr_refs.combine.values import inline_array, read_arrays
+from virtualzarr_refs.combine.values import inline_array
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray
 from virtualzarr_refs.manifest_joining import select
@@ -18,9 +18,7 @@ MAX_CUT = 16 * 1024 * 1024
 """Bytes of the values of an array that is read, and kept inline, where it cannot be cut between two chunks."""
 
 
-def take_or_read(
-    array: VirtualArray, axis: int, start: int, stop: int, storage_options: Mapping[str, object] | None = None
-) -> VirtualArray:
+def take_or_read(array: VirtualArray, axis: int, start: int, stop: int, options: ConcatOptions) -> VirtualArray:
     """Elements `start` to `stop` along an axis; those of a small array are read if need be.
 
     Raises
@@ -35,7 +33,7 @@ def take_or_read(
     except UnsupportedError:
         if value_bytes(array) > MAX_CUT:
             raise
-    (values,) = read_arrays([array], storage_options)
+    (values,) = options.read([array])
     return inline_array(array.metadata, values[(slice(None),) * axis + (slice(start, stop),)])
 
 

@@ -12,7 +12,7 @@ from virtualzarr_refs.combine.encodings import packing_of
 from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.report import Finding, Status
 from virtualzarr_refs.combine.times import TimeUnits, convert
-from virtualzarr_refs.combine.values import decoded, read_arrays, same_values
+from virtualzarr_refs.combine.values import decoded, same_values
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray
 from virtualzarr_refs.metadata import same_metadata
@@ -67,10 +67,10 @@ def _odd(first: VirtualArray, others: Sequence[tuple[str, VirtualArray]], option
     for file, array in others:
         if array.shape != first.shape or (options.compat == "identical" and not _same_attributes(first, array)):
             return file
-    (expected,) = read_arrays([first], options.storage_options, options.sources)
+    (expected,) = options.read([first])
     for start in range(0, len(others), _AT_ONCE):
         some = others[start : start + _AT_ONCE]
-        values = read_arrays([array for _, array in some], options.storage_options, options.sources)
+        values = options.read([array for _, array in some])
         for (file, array), own in zip(some, values, strict=True):
             if not _equal(first, expected, array, own):
                 return file
