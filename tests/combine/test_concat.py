@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.combine.files import Recipe, assert_same, joined_by_us, joined_by_xarray, write_series
+from virtualzarr_refs.combine.values import read_arrays
 
 BASE = Recipe()
 PACKED = {"scale_factor": 0.01, "add_offset": 270.0}
@@ -80,3 +81,19 @@ def test_what_lies_beyond_a_short_coordinate_is_kept_with_its_end(tmp_path):
     found = joined_by_us(paths, overlap="first").to_xarray()
     np.testing.assert_array_equal(found["v"], [0, 1, 2, 3, 4, 5, 6, 7])
     np.testing.assert_array_equal(found["time"][:6], [0, 1, 2, 3, 4, 5])
+
+
+def test_a_coordinate_is_read_once(tmp_path, monkeypatch):
+    minutes = BASE.but(time_units="minutes since 2024-01-01", start=9000)
+    paths = write_series(tmp_path, BASE, BASE.but(steps=3), minutes)
+    read = []
+
+    def counted(arrays, *arguments):
+        read.extend(
+            url for array in arrays if array.metadata.dimension_names == ("time",) for url in array.manifest.urls
+        )
+        return read_arrays(arrays, *arguments)
+
+    monkeypatch.setattr("virtualzarr_refs.combine.options.read_arrays", counted)
+    joined_by_us(paths)
+    assert read == [str(path) for path in paths]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
+
+from numpy.typing import NDArray
 
 from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
 from virtualzarr_refs.combine.coordinates import (
@@ -50,6 +52,8 @@ class Concatenation:
         Whether they lack the dimension, and each is one element along it.
     findings : list of Finding
         What was found so far.
+    known : dict of VirtualArray to ndarray
+        Values that were read to put groups in order, and are not read again to be joined.
     """
 
     groups: list[VirtualGroup]
@@ -58,6 +62,7 @@ class Concatenation:
     files: tuple[str, ...]
     is_new: bool
     findings: list[Finding] = field(default_factory=list[Finding])
+    known: dict[VirtualArray, NDArray[Any]] = field(default_factory=dict[VirtualArray, "NDArray[Any]"])
 
     @classmethod
     def of(cls, groups: Iterable[VirtualGroup], dim: str, options: ConcatOptions) -> Self:
@@ -97,6 +102,7 @@ class Concatenation:
             return
         units = [time_units(group, self.dim) for group in self.groups]
         read = self.options.read(present)
+        self.known = dict(zip(present, read, strict=True))
         values = unify(present, read, units, self.files)
         if self.is_new:
             places = in_order(values)
@@ -167,7 +173,7 @@ class Concatenation:
         name = path.rpartition("/")[2]
         units = [time_units(group, name) for group in groups if group is not None and name in group.arrays]
         if self._is_inline(arrays, units, is_coordinate=is_coordinate):
-            read = self.options.read(present)
+            read = self._read(present)
             values = [with_tail(*three, axis) for three in zip(present, read, lengths, strict=True)]
             values = unify(present, values, units, files)
             self.findings.append(Finding(path, Status.EQUAL, "read, and kept as one chunk"))
@@ -178,6 +184,11 @@ class Concatenation:
         found = join_or_blame(parts, axis)
         self.findings.append(finding_of(path, found, arrays, self.files))
         return with_attributes(found.array, present, self.options.combine_attrs)
+
+    def _read(self, arrays: Sequence[VirtualArray]) -> list[NDArray[Any]]:
+        fresh = [array for array in arrays if array not in self.known]
+        values = self.known | dict(zip(fresh, self.options.read(fresh), strict=True))
+        return [values[array] for array in arrays]
 
     def _is_inline(self, arrays: Arrays, units: Sequence[object], *, is_coordinate: bool) -> bool:
         """Whether an array is read and kept as one chunk; it has to be if it counts time in different ways."""
