@@ -152,9 +152,9 @@ class VirtualGroup:
         """Every node beneath, with its path, each group before what it holds; the group itself first."""
         yield prefix, self
         for name, array in self.arrays.items():
-            yield _joined(prefix, name), array
+            yield join_path(prefix, name), array
         for name, group in self.groups.items():
-            yield from group.walk(_joined(prefix, name))
+            yield from group.walk(join_path(prefix, name))
 
     def walk_arrays(self) -> Iterator[tuple[str, VirtualArray]]:
         """Every array beneath, with its path."""
@@ -162,8 +162,8 @@ class VirtualGroup:
 
     def map_arrays(self, change: Callable[[str, VirtualArray], VirtualArray], prefix: str = "") -> Self:
         """The same hierarchy with every array put through `change`, which gets its path and the array."""
-        arrays = {name: change(_joined(prefix, name), array) for name, array in self.arrays.items()}
-        groups = {name: group.map_arrays(change, _joined(prefix, name)) for name, group in self.groups.items()}
+        arrays = {name: change(join_path(prefix, name), array) for name, array in self.arrays.items()}
+        groups = {name: group.map_arrays(change, join_path(prefix, name)) for name, group in self.groups.items()}
         return replace(self, arrays=arrays, groups=groups)
 
     def loaded(self) -> Self:
@@ -184,9 +184,9 @@ class VirtualGroup:
     def keys(self) -> Iterator[str]:
         """Every store key that stands for something, depth first."""
         for path, node in self.walk():
-            yield _joined(path, METADATA_KEY)
+            yield join_path(path, METADATA_KEY)
             if isinstance(node, VirtualArray):
-                yield from (_joined(path, key) for key in node.chunk_keys())
+                yield from (join_path(path, key) for key in node.chunk_keys())
 
     def equals(self, other: VirtualGroup) -> bool:
         """Whether both hold the same nodes, with the same metadata and the same chunks."""
@@ -240,5 +240,6 @@ def _same(a: VirtualArray | VirtualGroup, b: VirtualArray | VirtualGroup) -> boo
     return type(a) is type(b) and same_metadata(a.metadata, b.metadata)
 
 
-def _joined(prefix: str, name: str) -> str:
+def join_path(prefix: str, name: str) -> str:
+    """The path of a node, or a store key, beneath another; the root's is empty."""
     return f"{prefix}/{name}" if prefix else name

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 
-from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
+from virtualzarr_refs.combine.attributes import with_attributes
 from virtualzarr_refs.combine.coordinates import (
     MAX_BYTES,
     check_units,
@@ -18,9 +18,10 @@ from virtualzarr_refs.combine.coordinates import (
     unify,
 )
 from virtualzarr_refs.combine.findings import finding_of, join_or_blame
+from virtualzarr_refs.combine.nodes import Arrays, Groups, Join, join_nodes
 from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.order import Place, arrange, in_order
-from virtualzarr_refs.combine.parts import dimensions_of, names_of, parts_of, value_bytes
+from virtualzarr_refs.combine.parts import dimensions_of, parts_of, value_bytes
 from virtualzarr_refs.combine.report import Comparison, Finding, Refusals, Status, odd_file
 from virtualzarr_refs.combine.selecting import take_or_read
 from virtualzarr_refs.combine.static import agree
@@ -28,10 +29,7 @@ from virtualzarr_refs.combine.values import files_of, with_tail
 from virtualzarr_refs.combine.widening import Widening
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
-from virtualzarr_refs.metadata import GroupMetadata
 from virtualzarr_refs.shards.plain import without_shards
-
-type Arrays = Sequence[VirtualArray | None]
 
 
 @dataclass(slots=True)
@@ -84,8 +82,7 @@ class Concatenation:
             lengths = [1 if self.is_new else _length(group, self.dim) for group in self.groups]
             self.groups = Widening(self.dim, self.is_new, lengths, self.files, self.options).widen(self.groups)
             self._arrange()
-            lengths = [_length(group, self.dim) for group in self.groups]
-            return replace(self._group("", self.groups, lengths), sources=self.options.sources)
+            return self._whole()
         return None
 
     def comparison(self) -> Comparison:
@@ -130,33 +127,26 @@ class Concatenation:
 
         return group.map_arrays(change)
 
-    def _group(self, path: str, groups: Sequence[VirtualGroup | None], lengths: Sequence[int]) -> VirtualGroup:
-        present = [group for group in groups if group is not None]
-        coordinates = coordinate_names(present, self.dim)
-        arrays: dict[str, VirtualArray] = {}
-        for name in names_of(group.arrays for group in present):
-            node = f"{path}/{name}" if path else name
-            with Refusals(self.findings, node):
-                own = [None if group is None else group.arrays.get(name) for group in groups]
-                arrays[name] = self._array(node, own, groups, lengths, is_coordinate=name in coordinates)
-        children = {
-            name: self._group(
-                f"{path}/{name}" if path else name,
-                [None if group is None else group.groups.get(name) for group in groups],
-                lengths,
-            )
-            for name in names_of(group.groups for group in present)
-        }
-        metadata = GroupMetadata()
-        with Refusals(self.findings, path):
-            metadata = combine_group_metadata([group.metadata for group in present], self.options.combine_attrs)
-        return VirtualGroup(metadata, arrays, children)
+    def _whole(self) -> VirtualGroup:
+        lengths = [_length(group, self.dim) for group in self.groups]
+
+        def join_in(_: str, groups: Groups) -> Join:
+            coordinates = coordinate_names([group for group in groups if group is not None], self.dim)
+
+            def join(path: str, arrays: Arrays) -> VirtualArray:
+                is_coordinate = path.rpartition("/")[2] in coordinates
+                return self._array(path, arrays, groups, lengths, is_coordinate=is_coordinate)
+
+            return join
+
+        whole = join_nodes(self.groups, join_in, self.findings, self.options.combine_attrs)
+        return replace(whole, sources=self.options.sources)
 
     def _array(
         self,
         path: str,
         arrays: Arrays,
-        groups: Sequence[VirtualGroup | None],
+        groups: Groups,
         lengths: Sequence[int],
         *,
         is_coordinate: bool,

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from virtualzarr_refs.combine.attributes import combine_group_metadata, with_attributes
+from virtualzarr_refs.combine.attributes import with_attributes
+from virtualzarr_refs.combine.nodes import Arrays, Groups, Join, join_nodes
 from virtualzarr_refs.combine.options import ConcatOptions
-from virtualzarr_refs.combine.parts import dimensions_of, names_of
+from virtualzarr_refs.combine.parts import dimensions_of
 from virtualzarr_refs.combine.report import Comparison, Finding, Refusals, refusal
 from virtualzarr_refs.combine.static import agree
 from virtualzarr_refs.combine.values import files_of
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
-from virtualzarr_refs.metadata import GroupMetadata
-
-type Groups = Sequence[VirtualGroup | None]
 
 
 def merge(groups: Iterable[VirtualGroup], **options: Any) -> VirtualGroup:  # noqa: ANN401  see ConcatOptions
@@ -49,11 +47,11 @@ def merge(groups: Iterable[VirtualGroup], **options: Any) -> VirtualGroup:  # no
         raise ValueError("there are no groups to put together")
     chosen = ConcatOptions.of({"compat": "no_conflicts", **options}).reading(given)
     whole = _Merging(files_of(given), chosen)
-    result = replace(whole.group("", given), sources=chosen.sources)
+    result = join_nodes(given, whole.join_in, whole.findings, chosen.combine_attrs)
     comparison = Comparison("", len(given), tuple(whole.findings))
     if not comparison.is_compatible:
         raise refusal(comparison)
-    return result
+    return replace(result, sources=chosen.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,29 +62,11 @@ class _Merging:
     options: ConcatOptions
     findings: list[Finding] = field(default_factory=list[Finding])
 
-    def group(self, path: str, groups: Groups) -> VirtualGroup:
-        present = [group for group in groups if group is not None]
+    def join_in(self, path: str, groups: Groups) -> Join:
         self._check_lengths(path, groups)
-        arrays: dict[str, VirtualArray] = {}
-        for name in names_of(group.arrays for group in present):
-            node = f"{path}/{name}" if path else name
-            with Refusals(self.findings, node):
-                arrays[name] = self._array(
-                    node, [None if group is None else group.arrays.get(name) for group in groups]
-                )
-        children = {
-            name: self.group(
-                f"{path}/{name}" if path else name,
-                [None if group is None else group.groups.get(name) for group in groups],
-            )
-            for name in names_of(group.groups for group in present)
-        }
-        metadata = GroupMetadata()
-        with Refusals(self.findings, path):
-            metadata = combine_group_metadata([group.metadata for group in present], self.options.combine_attrs)
-        return VirtualGroup(metadata, arrays, children)
+        return self._array
 
-    def _array(self, path: str, arrays: Sequence[VirtualArray | None]) -> VirtualArray:
+    def _array(self, path: str, arrays: Arrays) -> VirtualArray:
         array, finding = agree(path, arrays, self.files, self.options)
         self.findings.append(finding)
         present = [array for array in arrays if array is not None]

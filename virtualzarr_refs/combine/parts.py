@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,11 +57,6 @@ def dimensions_of(array: VirtualArray) -> tuple[str, ...]:
     """The names of an array's dimensions; empty for those without."""
     names = array.metadata.dimension_names or (None,) * len(array.shape)
     return tuple(name or "" for name in names)
-
-
-def names_of(mappings: Iterable[Mapping[str, object]]) -> list[str]:
-    """Every name once, in order of first use."""
-    return list(dict.fromkeys(name for mapping in mappings for name in mapping))
 
 
 def lengths_of(array: VirtualArray, axis: int) -> Lengths:

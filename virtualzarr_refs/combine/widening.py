@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from virtualzarr_refs.combine.coordinates import is_coordinate
 from virtualzarr_refs.combine.expanding import expand
+from virtualzarr_refs.combine.nodes import Arrays, Groups, arrays_at, groups_at
 from virtualzarr_refs.combine.options import ConcatOptions
 from virtualzarr_refs.combine.parts import dimensions_of
 from virtualzarr_refs.combine.static import agree
 from virtualzarr_refs.errors import NodeNotFoundError, UnsupportedError
-from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
-
-type Groups = Sequence[VirtualGroup | None]
+from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup, join_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +66,14 @@ class Widening:
     def _chosen(self, path: str, groups: Groups) -> Iterator[str]:
         """Paths of the arrays that get the dimension."""
         present = [group for group in groups if group is not None]
-        for name in dict.fromkeys(name for group in present for name in group.arrays):
-            arrays = [None if group is None else group.arrays.get(name) for group in groups]
-            node = f"{path}/{name}" if path else name
+        for name, arrays in arrays_at(groups):
+            node = join_path(path, name)
             if all(array is None or self._lacks(array) for array in arrays) and self._is_wanted(node, arrays, present):
                 yield node
-        for name in dict.fromkeys(name for group in present for name in group.groups):
-            below = [None if group is None else group.groups.get(name) for group in groups]
-            yield from self._chosen(f"{path}/{name}" if path else name, below)
+        for name, below in groups_at(groups):
+            yield from self._chosen(join_path(path, name), below)
 
-    def _is_wanted(self, path: str, arrays: Sequence[VirtualArray | None], groups: Sequence[VirtualGroup]) -> bool:
+    def _is_wanted(self, path: str, arrays: Arrays, groups: Sequence[VirtualGroup]) -> bool:
         name = path.rpartition("/")[2]
         if name == self.dim and all(array is None or not array.shape for array in arrays):
             return True
@@ -87,7 +84,7 @@ class Widening:
             return name in how
         return how == "all" or (how == "different" and self._differs(path, arrays))
 
-    def _differs(self, path: str, arrays: Sequence[VirtualArray | None]) -> bool:
+    def _differs(self, path: str, arrays: Arrays) -> bool:
         options = replace(self.options, compat="equals")
         try:
             agree(path, arrays, self.files, options)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from virtualzarr_refs.chunk_grid import Shape
 from virtualzarr_refs.errors import NodeNotFoundError, ReferenceSetError, UnsupportedError, VirtualZarrError
-from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup
+from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualArray, VirtualGroup, join_path
 from virtualzarr_refs.manifest import MISSING, Manifest, index_of
 from virtualzarr_refs.metadata import ArrayMetadata, GroupMetadata, decode_metadata
 from virtualzarr_refs.references.chunk_columns import MAX_MISSING_CHUNKS, max_chunks
@@ -107,7 +107,7 @@ class SessionReader:
 
     async def _group(self, path: str, metadata: GroupMetadata) -> VirtualGroup:
         names = sorted([name async for name in self.store.list_dir(self._at(path)) if name != METADATA_KEY])
-        nodes = {name: await self._node(f"{path}/{name}" if path else name) for name in names}
+        nodes = {name: await self._node(join_path(path, name)) for name in names}
         arrays = {name: node for name, node in nodes.items() if isinstance(node, VirtualArray)}
         groups = {name: node for name, node in nodes.items() if isinstance(node, VirtualGroup)}
         return VirtualGroup(metadata, arrays, groups)

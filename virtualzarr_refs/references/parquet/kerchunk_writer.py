@@ -14,7 +14,7 @@ import numpy as np
 
 from virtualzarr_refs.chunk_manifest import ChunkManifest
 from virtualzarr_refs.errors import NotRepresentableError
-from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualGroup
+from virtualzarr_refs.hierarchy import METADATA_KEY, VirtualGroup, join_path
 from virtualzarr_refs.manifest import MISSING, Manifest
 from virtualzarr_refs.references.division import InlineChoice
 from virtualzarr_refs.references.documents import ZMETADATA
@@ -48,9 +48,7 @@ def write_kerchunk(
         group = materialise(group, files.storage_options)
     documents = write_documents(group)
     metadata = {
-        f"{path}/{name}" if path else name: document
-        for path, of_node in documents.items()
-        for name, document in of_node.items()
+        join_path(path, name): document for path, of_node in documents.items() for name, document in of_node.items()
     }
     root = json.dumps({"metadata": metadata, "record_size": record_size}).encode()
     _refuse_to_remove(target, files)
