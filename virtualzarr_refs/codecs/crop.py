@@ -11,14 +11,15 @@ inside of the dataset counts.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, cast, override
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from zarr.abc.codec import ArrayArrayCodec
 from zarr.core.common import JSON
 
 from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.codecs.decoding_only import DecodingOnly
 from virtualzarr_refs.codecs.names import CROP as NAME
-from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
+from virtualzarr_refs.errors import DecodeError, ReferenceSetError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class CropCodec(ArrayArrayCodec):
+class CropCodec(DecodingOnly, ArrayArrayCodec):
     """Keeps the first elements of every chunk, along each axis as many as the chunk has.
 
     Parameters
@@ -35,7 +36,7 @@ class CropCodec(ArrayArrayCodec):
         What the codecs after this one decode to, in elements.
     """
 
-    is_fixed_size = False
+    codec_name = NAME
 
     stored_chunk_shape: Shape
 
@@ -65,18 +66,6 @@ class CropCodec(ArrayArrayCodec):
     def _decode_sync(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
         stored_shape(self.stored_chunk_shape, chunk_spec.shape)
         return chunk_data[tuple(map(slice, chunk_spec.shape))]
-
-    async def _decode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return self._decode_sync(chunk_data, chunk_spec)
-
-    @override
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer | None:
-        raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
-
-    @override
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Not known beforehand."""
-        raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
 
 
 def parse_stored_shape(lengths: object) -> Shape:

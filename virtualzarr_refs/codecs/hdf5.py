@@ -20,7 +20,7 @@ import math
 import struct
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast, override
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,11 @@ from zarr.abc.codec import ArrayBytesCodec
 from zarr.core.common import JSON
 
 from virtualzarr_refs.chunk_grid import Shape
+from virtualzarr_refs.codecs.decoding_only import DecodingOnly
 from virtualzarr_refs.codecs.hdf5_filters import FLETCHER32, HDF5Filter, check_available
 from virtualzarr_refs.codecs.hdf5_image import DATASET_NAME, chunk_image
 from virtualzarr_refs.data_types import split_axes
-from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
+from virtualzarr_refs.errors import DecodeError, ReferenceSetError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -50,7 +51,7 @@ _CHECKSUM = 4
 
 
 @dataclass(frozen=True)
-class HDF5Codec(ArrayBytesCodec):
+class HDF5Codec(DecodingOnly, ArrayBytesCodec):
     """Decodes a chunk with libhdf5.
 
     Parameters
@@ -61,7 +62,7 @@ class HDF5Codec(ArrayBytesCodec):
         In the order they were applied.
     """
 
-    is_fixed_size = False
+    codec_name = NAME
 
     datatype: bytes
     filters: tuple[HDF5Filter, ...] = ()
@@ -152,18 +153,6 @@ class HDF5Codec(ArrayBytesCodec):
         values = self.decode_chunk(data, chunk_spec.shape)
         dtype = chunk_spec.dtype.to_native_dtype()
         return chunk_spec.prototype.nd_buffer.from_numpy_array(_as_type(values, dtype))
-
-    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return self._decode_sync(chunk_data, chunk_spec)
-
-    @override
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
-
-    @override
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Not known beforehand."""
-        raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,15 +25,16 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast, override
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from zarr.abc.codec import ArrayBytesCodec
 from zarr.core.common import JSON
 
+from virtualzarr_refs.codecs.decoding_only import DecodingOnly
 from virtualzarr_refs.codecs.failures import FAILURES
 from virtualzarr_refs.codecs.names import MIXED as NAME
 from virtualzarr_refs.codecs.variant import Variant
-from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError, VirtualZarrError
+from virtualzarr_refs.errors import DecodeError, ReferenceSetError, VirtualZarrError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -44,7 +45,7 @@ PREFIX = struct.Struct("<H")
 
 
 @dataclass(frozen=True)
-class MixedCodec(ArrayBytesCodec):
+class MixedCodec(DecodingOnly, ArrayBytesCodec):
     """Decodes every chunk with the pipeline of its variant.
 
     Parameters
@@ -53,7 +54,7 @@ class MixedCodec(ArrayBytesCodec):
         As in ``zarr.json``.
     """
 
-    is_fixed_size = False
+    codec_name = NAME
 
     variants: tuple[Mapping[str, JSON], ...]
 
@@ -107,15 +108,6 @@ class MixedCodec(ArrayBytesCodec):
             for codec, spec in variant.steps(chunk_spec):
                 (decoded,) = await codec.decode([(decoded, spec)])
             return variant.finish(decoded, chunk_spec)
-
-    @override
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
-
-    @override
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Not known beforehand."""
-        raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
 
 
 @contextmanager

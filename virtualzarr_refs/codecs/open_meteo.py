@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast, override
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from zarr.abc.codec import ArrayBytesCodec
 from zarr.core.common import JSON
 
+from virtualzarr_refs.codecs.decoding_only import DecodingOnly
 from virtualzarr_refs.codecs.open_meteo_values import COMPRESSIONS, NAME, Packing, decode_chunk
-from virtualzarr_refs.errors import ReferenceSetError, UnsupportedError
+from virtualzarr_refs.errors import ReferenceSetError
 
 if TYPE_CHECKING:
     from zarr.core.array_spec import ArraySpec
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OpenMeteoCodec(ArrayBytesCodec):
+class OpenMeteoCodec(DecodingOnly, ArrayBytesCodec):
     """Decodes a chunk of an ``.om`` file.
 
     Parameters
@@ -37,7 +38,7 @@ class OpenMeteoCodec(ArrayBytesCodec):
         How its values are stored.
     """
 
-    is_fixed_size = False
+    codec_name = NAME
 
     packing: Packing
 
@@ -73,15 +74,3 @@ class OpenMeteoCodec(ArrayBytesCodec):
         dtype = cast("np.dtype[Any]", chunk_spec.dtype.to_native_dtype())
         values = decode_chunk(chunk_bytes.to_bytes(), chunk_spec.shape, dtype, self.packing)
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values)
-
-    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return self._decode_sync(chunk_data, chunk_spec)
-
-    @override
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
-
-    @override
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Not known beforehand."""
-        raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")

@@ -18,13 +18,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast, override
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from zarr.abc.codec import ArrayBytesCodec
 
 from virtualzarr_refs.chunk_grid import JSON, Shape
+from virtualzarr_refs.codecs.decoding_only import DecodingOnly
 from virtualzarr_refs.codecs.failures import FAILURES
 from virtualzarr_refs.errors import DecodeError, ReferenceSetError, UnsupportedError
 
@@ -45,7 +46,7 @@ _FORBIDDEN = {
 
 
 @dataclass(frozen=True)
-class ZarrV2Codec(ArrayBytesCodec):
+class ZarrV2Codec(DecodingOnly, ArrayBytesCodec):
     """Decodes a chunk with codecs of numcodecs.
 
     Parameters
@@ -63,7 +64,7 @@ class ZarrV2Codec(ArrayBytesCodec):
         If a codec is not installed, would run what it reads, or gives objects.
     """
 
-    is_fixed_size = False
+    codec_name = NAME
 
     dtype: np.dtype[Any]
     order: str
@@ -146,18 +147,6 @@ class ZarrV2Codec(ArrayBytesCodec):
         values = self.decode_chunk(np.ascontiguousarray(chunk_bytes.as_numpy_array()), chunk_spec.shape)
         dtype = chunk_spec.dtype.to_native_dtype()
         return chunk_spec.prototype.nd_buffer.from_numpy_array(np.ascontiguousarray(values.astype(dtype, copy=False)))
-
-    async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return self._decode_sync(chunk_data, chunk_spec)
-
-    @override
-    async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer | None:
-        raise UnsupportedError("existing files are read only", feature=f"codec {NAME}")
-
-    @override
-    def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:
-        """Not known beforehand."""
-        raise UnsupportedError("the size of a stored chunk is not known", feature=f"codec {NAME}")
 
 
 def check_available(ids: tuple[object, ...]) -> None:
