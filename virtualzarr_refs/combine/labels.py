@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.attributes import encode_attributes
-from virtualzarr_refs.chunk_grid import RegularGrid
-from virtualzarr_refs.combine.values import inline_array
-from virtualzarr_refs.data_types import encode_data_type, encode_scalar
+from virtualzarr_refs.combine.values import inline_values, shown_type
 from virtualzarr_refs.hierarchy import VirtualArray
-from virtualzarr_refs.metadata import ArrayMetadata
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,21 +49,5 @@ def scalars(dim: Index, count: int) -> list[VirtualArray]:
         raise ValueError(f"there are {count} groups, and {values.size} values of {name_of(dim)!r}")
     encoded = encode_cf_variable(Variable(name_of(dim), values, getattr(dim, "attrs", {})))
     stored: NDArray[Any] = np.asarray(encoded.values)
-    return [
-        inline_array(_metadata(stored.dtype, encoded.attrs), stored[number : number + 1].reshape(()))
-        for number in range(count)
-    ]
-
-
-def _metadata(dtype: np.dtype[Any], attributes: dict[str, Any]) -> ArrayMetadata:
-    own = np.dtype(object) if dtype.kind in "OTU" else dtype.newbyteorder("=")
-    plain, types = encode_attributes(attributes, own)
-    return ArrayMetadata(
-        data_type=encode_data_type(own),
-        chunk_grid=RegularGrid((), ()),
-        fill_value="" if own.hasobject else encode_scalar(cast("Any", np.zeros((), own)[()]), own),
-        codecs=({"name": "vlen-utf8"} if own.hasobject else {"name": "bytes", "configuration": {"endian": "little"}},),
-        attributes=plain,
-        attribute_types=types,
-        dimension_names=(),
-    )
+    attributes = encode_attributes(encoded.attrs, shown_type(stored))
+    return [inline_values(stored[number : number + 1].reshape(()), attributes, ()) for number in range(count)]

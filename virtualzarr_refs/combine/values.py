@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from virtualzarr_refs.lazy_array import LazyArray
 from virtualzarr_refs.manifest import Manifest
 from virtualzarr_refs.metadata import ArrayMetadata
 from virtualzarr_refs.sources import Sources
+
+type EncodedAttributes = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Attributes as in ``zarr.json``, and their NumPy types."""
 
 MAX_READ = 256 * 1024 * 1024
 """Bytes of values of one array in one file that are read to be compared or kept inline."""
@@ -106,22 +110,46 @@ def inline_array(
     attributes : mapping, optional
         Encoded ones that replace those of `like`.
     """
-    dtype = np.dtype(object) if values.dtype.kind in "OTU" else values.dtype.newbyteorder("=")
+    plain = like.attributes if attributes is None else attributes
+    types = {name: type_ for name, type_ in like.attribute_types.items() if attributes is None or name in attributes}
+    array = inline_values(values, (plain, types), like.dimension_names)
+    if array.metadata.data_type != like.data_type:
+        return array
+    return replace(array, metadata=replace(array.metadata, fill_value=like.fill_value))
+
+
+def inline_values(
+    values: NDArray[Any], attributes: EncodedAttributes, dimensions: tuple[str | None, ...] | None
+) -> VirtualArray:
+    """An array of one inline chunk.
+
+    Parameters
+    ----------
+    values : ndarray
+        Its values.
+    attributes : tuple of two mappings
+        As in ``zarr.json``, and their NumPy types.
+    dimensions : tuple of str, optional
+        Their names.
+    """
+    dtype = shown_type(values)
     grid = RegularGrid(values.shape, tuple(max(1, length) for length in values.shape))
     data, codec = _encoded(values, dtype)
-    manifest = Manifest.from_inline(grid.grid_shape, {0: data} if values.size else {})
-    fill = "" if dtype.hasobject else encode_scalar(np.zeros((), dtype)[()], dtype)
-    same = like.data_type == encode_data_type(dtype)
     metadata = ArrayMetadata(
         data_type=encode_data_type(dtype),
         chunk_grid=grid,
-        fill_value=like.fill_value if same else fill,
+        fill_value="" if dtype.hasobject else encode_scalar(np.zeros((), dtype)[()], dtype),
         codecs=(codec,),
-        attributes=like.attributes if attributes is None else attributes,
-        dimension_names=like.dimension_names,
-        attribute_types={k: v for k, v in like.attribute_types.items() if attributes is None or k in attributes},
+        attributes=attributes[0],
+        dimension_names=dimensions,
+        attribute_types=attributes[1],
     )
-    return VirtualArray(metadata, manifest)
+    return VirtualArray(metadata, Manifest.from_inline(grid.grid_shape, {0: data} if values.size else {}))
+
+
+def shown_type(values: NDArray[Any]) -> np.dtype[Any]:
+    """The type by which Zarr shows values in memory: texts of any kind have variable length."""
+    return np.dtype(object) if values.dtype.kind in "OTU" else values.dtype.newbyteorder("=")
 
 
 def _encoded(values: NDArray[Any], dtype: np.dtype[Any]) -> tuple[bytes, dict[str, Any]]:

@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from virtualzarr_refs.attributes import encode_attributes
-from virtualzarr_refs.chunk_grid import RegularGrid
-from virtualzarr_refs.combine.values import MAX_READ, inline_array
-from virtualzarr_refs.data_types import encode_data_type, encode_scalar
+from virtualzarr_refs.combine.values import MAX_READ, inline_values, shown_type
 from virtualzarr_refs.errors import NotRepresentableError, UnsupportedError
 from virtualzarr_refs.hierarchy import VirtualArray
-from virtualzarr_refs.metadata import ArrayMetadata
 
 type Encoded = tuple[dict[str, Any], dict[str, Any]]
 """Attributes as in ``zarr.json``, and their NumPy types."""
 
 
-def inline_values(
+def from_memory(
     values: NDArray[Any], attributes: Mapping[str, Any] | None = None, dimensions: tuple[str, ...] | None = None
 ) -> VirtualArray:
     """An array of one inline chunk.
@@ -35,18 +32,7 @@ def inline_values(
     """
     if values.nbytes > MAX_READ:
         raise UnsupportedError(f"{values.nbytes} bytes in memory are too many to be kept beside references")
-    dtype = np.dtype(object) if values.dtype.kind in "OTU" else values.dtype.newbyteorder("=")
-    plain, types = encode_checked(attributes or {}, dtype)
-    like = ArrayMetadata(
-        data_type=encode_data_type(dtype),
-        chunk_grid=RegularGrid(values.shape, tuple(max(1, length) for length in values.shape)),
-        fill_value="" if dtype.hasobject else encode_scalar(np.zeros((), dtype)[()], dtype),
-        codecs=({"name": "bytes"},),
-        attributes=plain,
-        attribute_types=types,
-        dimension_names=dimensions,
-    )
-    return inline_array(like, values)
+    return inline_values(values, encode_checked(attributes or {}, shown_type(values)), dimensions)
 
 
 def encode_checked(attributes: Mapping[str, Any], dtype: np.dtype[Any] | None = None) -> Encoded:

@@ -18,7 +18,7 @@ from virtualzarr_refs.combine.parts import Part, lengths_of
 from virtualzarr_refs.errors import UnsupportedError
 from virtualzarr_refs.rechunking import kept_inline
 from virtualzarr_refs.virtual_xarray.duck_array import DuckArray, implements, shown_type
-from virtualzarr_refs.virtual_xarray.inlining import inline_values
+from virtualzarr_refs.virtual_xarray.inlining import from_memory
 
 
 @implements(np.concatenate)
@@ -126,7 +126,7 @@ def _duck(array: Any, like: DuckArray, axis: int) -> DuckArray:
     if isinstance(array, DuckArray):
         return array
     values = np.asarray(array)
-    whole = inline_values(values)
+    whole = from_memory(values)
     if values.ndim != like.ndim or not values.size:
         return DuckArray.of(whole)
     beside = {i: lengths_of(like.array, i) for i in range(like.ndim) if i != axis and values.shape[i] == like.shape[i]}

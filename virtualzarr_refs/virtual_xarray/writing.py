@@ -18,7 +18,7 @@ from virtualzarr_refs.errors import UnsupportedError, VirtualZarrError
 from virtualzarr_refs.hierarchy import VirtualArray, VirtualGroup
 from virtualzarr_refs.metadata import GroupMetadata
 from virtualzarr_refs.virtual_xarray.duck_array import DuckArray, shown_type
-from virtualzarr_refs.virtual_xarray.inlining import encode_checked, inline_values
+from virtualzarr_refs.virtual_xarray.inlining import encode_checked, from_memory
 from virtualzarr_refs.virtual_xarray.opening import CHARACTER, SKIPPED
 
 
@@ -102,8 +102,8 @@ def _inlined(name: str, variable: xr.Variable) -> VirtualArray:
     encoded = _encoded(name, variable.to_base_variable().load())
     values, dimensions = np.asarray(encoded.values), tuple(map(str, encoded.dims))
     if values.dtype == CHARACTER and values.ndim:  # with an axis for the characters of each, or xarray would join all
-        return inline_values(values[..., None], encoded.attrs, (*dimensions, "string1"))
-    return inline_values(values, encoded.attrs, dimensions)
+        return from_memory(values[..., None], encoded.attrs, (*dimensions, "string1"))
+    return from_memory(values, encoded.attrs, dimensions)
 
 
 def _encoded(name: str, variable: xr.Variable) -> xr.Variable:
