@@ -15,8 +15,8 @@ import click
 
 from virtualzarr_refs.cli.failures import REFUSED, Failure
 from virtualzarr_refs.cli.jobs import Job, refuse_to_replace
-from virtualzarr_refs.cli.options import as_bytes, example, source_options
-from virtualzarr_refs.cli.output import counted, say, tracked, warn
+from virtualzarr_refs.cli.options import example, inline_threshold_option, source_options
+from virtualzarr_refs.cli.output import contents, counted, say, tracked, warn, warn_of_losses
 from virtualzarr_refs.cli.patterns import expanded
 from virtualzarr_refs.cli.writing import write_set
 from virtualzarr_refs.errors import IncompatibleError
@@ -70,14 +70,7 @@ def _choices[F: Any](command: F) -> F:
 @_choices
 @click.option("--strict", is_flag=True, help="Refuse a FILE of which anything would have to be left out.")
 @click.option("--overwrite", is_flag=True, help="Replace a set that is there.")
-@click.option(
-    "--inline-threshold",
-    callback=as_bytes,
-    metavar="BYTES",
-    default="1MiB",
-    show_default=True,
-    help="Values that are no byte range go to a folder beside the set if an array has more of them than this.",
-)
+@inline_threshold_option
 @click.option("-j", "--jobs", type=click.IntRange(min=1), help="Processes that scan; by default one for few files.")
 @source_options
 @click.pass_context
@@ -109,9 +102,7 @@ def concat(
         ctx.exit(0 if comparison.is_compatible else REFUSED)
     whole = settings.combine(groups)
     settings.write(whole, output)
-    arrays = [array.manifest for _, array in whole.walk_arrays()]
-    references = counted(sum(manifest.count for manifest in arrays), "reference")
-    say(f"{redact(output)}: {counted(len(urls), 'file')}, {counted(len(arrays), 'array')}, {references}")
+    say(f"{redact(output)}: {counted(len(urls), 'file')}, {contents(whole)}")
 
 
 def say_comparison(comparison: Comparison, *, only_refused: bool = False) -> None:
@@ -147,9 +138,7 @@ class _Settings:
             results = map(one, urls) if executor is None else executor.map(one, urls, chunksize=4)
             groups = list(tracked(results, "scanning", len(urls)))
         for url, group in zip(urls, groups, strict=True):
-            for record in group.skipped:
-                if record.loses_data:
-                    warn(f"{redact(url)}: left out {record.path}: {record.reason}")
+            warn_of_losses(url, group)
         return [self._chosen(group) for group in groups]
 
     def _executor(self, count: int) -> AbstractContextManager[Executor | None]:
@@ -189,9 +178,9 @@ class _Settings:
 
     def _check_names(self, groups: Sequence[VirtualGroup]) -> None:
         """Refuse a name that --only asks for and no file has; --drop may name what some files lack."""
-        known = {
-            name for group in groups for path, _ in group.walk_arrays() for name in (path, path.rpartition("/")[2])
-        }
+        from virtualzarr_refs.combine.variables import known_names  # noqa: PLC0415  slow to import
+
+        known = known_names(groups)
         missing = [name for name in self.only if name not in known]
         if missing:
             raise click.BadParameter(f"no file has the variable {missing[0]!r}", param_hint="--only")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from virtualzarr_refs.cli.options import allow_option, as_json_object, example
-from virtualzarr_refs.cli.output import counted, say
+from virtualzarr_refs.cli.options import allow_option, example, storage_options_option
+from virtualzarr_refs.cli.output import contents, say
 from virtualzarr_refs.cli.writing import write_set
 from virtualzarr_refs.sources.redaction import redact
 
@@ -35,12 +35,7 @@ from virtualzarr_refs.sources.redaction import redact
     "that have to be encoded anew.",
 )
 @allow_option
-@click.option(
-    "--storage-options",
-    callback=as_json_object,
-    metavar="JSON",
-    help="Options of the filesystem, such as '{\"anon\": true}'. They are never written to a reference set.",
-)
+@storage_options_option
 def convert(source: str, output: str, *, zarr_format: str, allow: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401
     """Write a reference set in another form.
 
@@ -51,6 +46,4 @@ def convert(source: str, output: str, *, zarr_format: str, allow: tuple[str, ...
 
     group = open_refs(source, allow=allow or None, storage_options=options["storage_options"])
     write_set(group, output, zarr_format=int(zarr_format), **options)
-    arrays = [array.manifest for _, array in group.walk_arrays()]
-    references = counted(sum(manifest.count for manifest in arrays), "reference")
-    say(f"{redact(output)}: {counted(len(arrays), 'array')}, {references} of {redact(source)}")
+    say(f"{redact(output)}: {contents(group)} of {redact(source)}")

@@ -46,13 +46,15 @@ def source_options[F: Callable[..., Any]](command: F) -> F:
     return command
 
 
+storage_options_option = click.option(
+    "--storage-options",
+    callback=as_json_object,
+    metavar="JSON",
+    help="Options of the filesystem, such as '{\"anon\": true}'. They are never written to a reference set.",
+)
+
 _SOURCE_OPTIONS = (
-    click.option(
-        "--storage-options",
-        callback=as_json_object,
-        metavar="JSON",
-        help="Options of the filesystem, such as '{\"anon\": true}'. They are never written to a reference set.",
-    ),
+    storage_options_option,
     click.option(
         "--backend",
         type=click.Choice(["auto", "local", "fsspec", "obstore"]),
@@ -60,6 +62,15 @@ _SOURCE_OPTIONS = (
         show_default=True,
         help="What reads the bytes.",
     ),
+)
+
+inline_threshold_option = click.option(
+    "--inline-threshold",
+    callback=as_bytes,
+    metavar="BYTES",
+    default="1MiB",
+    show_default=True,
+    help="Values that are no byte range go to a folder beside the set if an array has more of them than this.",
 )
 
 allow_option = click.option(

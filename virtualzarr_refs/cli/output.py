@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from virtualzarr_refs.errors import SkippedNodeWarning
+from virtualzarr_refs.sources.redaction import redact
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from virtualzarr_refs.hierarchy import VirtualGroup
 
 _PIPE_WIDTH = 1 << 16
 """Columns of a pipe: lines are not folded there."""
@@ -95,6 +98,20 @@ def in_bytes(count: int) -> str:
 def counted(count: int, noun: str) -> str:
     """A number and its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def contents(group: VirtualGroup) -> str:
+    """How much a hierarchy holds."""
+    manifests = [array.manifest for _, array in group.walk_arrays()]
+    references = counted(sum(manifest.count for manifest in manifests), "reference")
+    return f"{counted(len(manifests), 'array')}, {references}"
+
+
+def warn_of_losses(url: str, group: VirtualGroup) -> None:
+    """Tell what of a file was left out."""
+    for record in group.skipped:
+        if record.loses_data:
+            warn(f"{redact(url)}: left out {record.path}: {record.reason}")
 
 
 def tracked[T](work: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:

@@ -9,8 +9,8 @@ import click
 
 from virtualzarr_refs.cli.failures import REFUSED, Failure
 from virtualzarr_refs.cli.jobs import Job, Plan, refuse_to_replace
-from virtualzarr_refs.cli.options import as_bytes, example, source_options
-from virtualzarr_refs.cli.output import counted, in_bytes, say, tracked, warn
+from virtualzarr_refs.cli.options import as_bytes, example, inline_threshold_option, source_options
+from virtualzarr_refs.cli.output import contents, in_bytes, say, tracked, warn_of_losses
 from virtualzarr_refs.cli.writing import write_set
 from virtualzarr_refs.errors import VirtualZarrError
 from virtualzarr_refs.sources import Backend
@@ -44,14 +44,7 @@ if TYPE_CHECKING:
     help="Zarr format of the set; 2 is for old readers, and cannot carry every file.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace sets that are there.")
-@click.option(
-    "--inline-threshold",
-    callback=as_bytes,
-    metavar="BYTES",
-    default="1MiB",
-    show_default=True,
-    help="Values that are no byte range go to a folder beside the set if an array has more of them than this.",
-)
+@inline_threshold_option
 @click.option(
     "--materialise",
     type=click.Choice(["inline", "sidecar"]),
@@ -136,11 +129,7 @@ def _run(job: Job, settings: _Settings) -> bool:
         is_one_node = settings.strict and error.node is not None
         Failure.of(error.at(url=job.file), "; without --strict it would be left out" if is_one_node else "").show()
         return False
-    for record in group.skipped:
-        if record.loses_data:
-            warn(f"{redact(job.file)}: left out {record.path}: {record.reason}")
-    manifests = [array.manifest for _, array in group.walk_arrays()]
-    references = counted(sum(manifest.count for manifest in manifests), "reference")
-    stored = in_bytes(sum(manifest.nbytes for manifest in manifests))
-    say(f"{redact(job.output)}: {counted(len(manifests), 'array')}, {references}, {stored} of {redact(job.file)}")
+    warn_of_losses(job.file, group)
+    stored = in_bytes(sum(array.manifest.nbytes for _, array in group.walk_arrays()))
+    say(f"{redact(job.output)}: {contents(group)}, {stored} of {redact(job.file)}")
     return True

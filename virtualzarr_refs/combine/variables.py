@@ -59,10 +59,16 @@ def keep_vars(group: VirtualGroup, names: str | Iterable[str], *, errors: str = 
 
 def _asked(group: VirtualGroup, names: str | Iterable[str], errors: str) -> frozenset[str]:
     asked = frozenset([names] if isinstance(names, str) else names)
-    known = {known for path, _ in group.walk_arrays() for known in (path, path.rpartition("/")[2])}
-    if errors == "raise" and asked - known:
-        raise NodeNotFoundError("there is no such variable", node=min(asked - known))
+    unknown = asked - known_names([group])
+    if errors == "raise" and unknown:
+        raise NodeNotFoundError("there is no such variable", node=min(unknown))
     return asked
+
+
+def known_names(groups: Iterable[VirtualGroup]) -> set[str]:
+    """What variables of some groups can be called: their names and their paths."""
+    paths = (path for group in groups for path, _ in group.walk_arrays())
+    return {name for path in paths for name in (path, path.rpartition("/")[2])}
 
 
 def _filtered(group: VirtualGroup, is_kept: Callable[[VirtualGroup, str], bool], prefix: str = "") -> VirtualGroup:
